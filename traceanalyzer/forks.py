@@ -2,13 +2,13 @@
 
     results = in_forks(function, items, processes)
 
-Only results travel, so they are small; a function may be any, and an item as large as it likes.
+Only results travel, so they are small; a function may be any, and an item as large as it likes. Every command names a thread
+`AT_REST`, so what only copies need is imported where they are made.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -72,14 +72,15 @@ class _Work(Generic[Item, Out]):
             os.set_blocking(heard.fileno(), False)
             copies: list[_Copy[Item, Out]] = []
             try:
-                for _ in range(processes - 1):
-                    copies.append(_Copy(self, left, said))
+                with suppress(OSError):  # no more processes, or no more pipes, to be had
+                    for _ in range(processes - 1):
+                        copies.append(_Copy(self, left, said))
                 for at in _taken(left):
                     self.do(at)
                     self._tell(len(heard.read(MOST) or b""))
                 for copy in copies:
                     self.found |= copy.brought()
-                    self._tell(len(self.found) - self._told)
+                self._tell(len(self.found) - self._told)
             finally:
                 for copy in copies:
                     copy.end()
@@ -87,6 +88,8 @@ class _Work(Generic[Item, Out]):
     def live(self, left: IO[bytes], original: int, each: IO[bytes], said: IO[bytes]) -> NoReturn:
         """All that a copy does. Nothing that its original was about goes on here."""
         try:
+            import pickle
+
             self._done = lambda: each.write(b".")
             with suppress(Exception):
                 for at in _taken(left):
@@ -124,14 +127,16 @@ def _taken(left: IO[bytes]) -> Iterator[int]:
 
 
 class _Copy(Generic[Item, Out]):
-    """A copy of this process that takes part in some work; none at all where there is none to have."""
+    """A copy of this process that takes part in some work."""
 
     def __init__(self, work: _Work[Item, Out], left: IO[bytes], each: IO[bytes]) -> None:
+        """Raises OSError where there is none to have."""
         original = os.getpid()
         hear, say = os.pipe()
         self._hear = os.fdopen(hear, "rb")
-        with os.fdopen(say, "wb") as said:
-            self._process = _fork()
+        with os.fdopen(say, "wb") as said, warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # It is about threads, and these are Arrow's.
+            self._process = os.fork()
             if self._process == 0:
                 # Else what it says could still be heard when the original is gone, and would wait for that.
                 self._hear.close()
@@ -139,6 +144,8 @@ class _Copy(Generic[Item, Out]):
 
     def brought(self) -> dict[int, Out]:
         """Its results, by number; none if it was killed."""
+        import pickle
+
         try:
             return pickle.load(self._hear)  # type: ignore[no-any-return]
         except (EOFError, pickle.UnpicklingError):
@@ -147,15 +154,5 @@ class _Copy(Generic[Item, Out]):
     def end(self) -> None:
         """Stop it, if it has not ended."""
         self._hear.close()
-        if self._process is not None:
-            os.kill(self._process, signal.SIGKILL)
-            os.waitpid(self._process, 0)
-
-
-def _fork() -> int | None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # It is about threads, and these are Arrow's.
-            return os.fork()
-    except OSError:
-        return None
+        os.kill(self._process, signal.SIGKILL)
+        os.waitpid(self._process, 0)

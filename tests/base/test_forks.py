@@ -115,12 +115,21 @@ def test_an_error_arrives() -> None:
         in_forks(work, range(20), 2)
 
 
-def test_without_a_process_to_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse() -> int:
-        raise BlockingIOError(11, "Resource temporarily unavailable")
+@pytest.mark.parametrize("what", ["fork", "pipe"])
+def test_without_a_copy_to_have(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    left = {"fork": 1, "pipe": 3}[what]  # two pipes are for the work, and there is one copy
+    had = getattr(os, what)
 
-    monkeypatch.setattr(os, "fork", refuse)
-    assert in_forks(str, range(5), 2) == ["0", "1", "2", "3", "4"]
+    def refuse() -> object:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise OSError(24, "Too many open files")
+        return had()
+
+    monkeypatch.setattr(os, what, refuse)
+    assert in_forks(str, range(5), 4) == ["0", "1", "2", "3", "4"]
+    assert left < 0
 
 
 def test_an_interrupt_ends_the_copies() -> None:

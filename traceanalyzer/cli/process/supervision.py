@@ -60,10 +60,10 @@ def supervise(work: Callable[[], int], tell: Callable[[str], None]) -> int:
 
 
 def _work(work: Callable[[], int], say: int, life: int) -> NoReturn:
-    from traceanalyzer.forks import AT_REST
-
     code = ERROR
     try:
+        from traceanalyzer.forks import AT_REST
+
         with suppress(RuntimeError, MemoryError):  # no thread to be had
             threading.Thread(target=_end_unwatched, args=(life,), name=AT_REST, daemon=True).start()
         code = _watched(work)
