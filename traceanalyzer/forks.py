@@ -2,6 +2,9 @@
 
     results = in_forks(function, items, processes)
 
+    with beside(work) as result:        work is done while this process goes on
+        result()
+
 Only results travel, so they are small; a function may be any, and an item as large as it likes. Every command names a thread
 `AT_REST`, so what only copies need is imported where they are made.
 """
@@ -14,7 +17,8 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from functools import cache, partial
 from typing import IO, Generic, NoReturn, TypeVar
 
 Item = TypeVar("Item")
@@ -52,6 +56,29 @@ def in_forks(
     return [work.found[at] for at in range(len(items))]
 
 
+@contextmanager
+def beside(work: Callable[[], Out]) -> Iterator[Callable[[], Out]]:
+    """What gives the result of some work, which a copy of this process does meanwhile, if there is one to have.
+
+    What the copy does not bring is done here, when it is asked for. Nobody goes on with it after the end of the context.
+    """
+    copy: _Copy[Out] | None = None
+    if may_fork():
+        with suppress(OSError):
+            copy = _Copy(work)
+
+    @cache
+    def result() -> Out:
+        brought = copy.brought() if copy else ()
+        return brought[0] if brought else work()
+
+    try:
+        yield result
+    finally:
+        if copy:
+            copy.end()
+
+
 class _Work(Generic[Item, Out]):
     """What is to be done, and the results so far, by number."""
 
@@ -70,36 +97,32 @@ class _Work(Generic[Item, Out]):
         left, heard, said = _numbers(len(self._items)), *_pipe()
         with left, heard, said:
             os.set_blocking(heard.fileno(), False)
-            copies: list[_Copy[Item, Out]] = []
+            copies: list[_Copy[dict[int, Out]]] = []
+            own = partial(self.of_copy, os.getpid(), left, said)
             try:
                 with suppress(OSError):  # no more processes, or no more pipes, to be had
                     for _ in range(processes - 1):
-                        copies.append(_Copy(self, left, said))
+                        copies.append(_Copy(own))
                 for at in _taken(left):
                     self.do(at)
                     self._tell(len(heard.read(MOST) or b""))
                 for copy in copies:
-                    self.found |= copy.brought()
+                    for brought in copy.brought():
+                        self.found |= brought
                 self._tell(len(self.found) - self._told)
             finally:
                 for copy in copies:
                     copy.end()
 
-    def live(self, left: IO[bytes], original: int, each: IO[bytes], said: IO[bytes]) -> NoReturn:
-        """All that a copy does. Nothing that its original was about goes on here."""
-        try:
-            import pickle
-
-            self._done = lambda: each.write(b".")
-            with suppress(Exception):
-                for at in _taken(left):
-                    self.do(at)
-                    if os.getppid() != original:
-                        break
-            pickle.dump(self.found, said, pickle.HIGHEST_PROTOCOL)
-            said.flush()
-        finally:
-            os._exit(0)
+    def of_copy(self, original: int, left: IO[bytes], each: IO[bytes]) -> dict[int, Out]:
+        """What a copy does, and brings: as far as it comes."""
+        self._done = lambda: each.write(b".")
+        with suppress(Exception):
+            for at in _taken(left):
+                self.do(at)
+                if os.getppid() != original:
+                    break
+        return self.found
 
     def _tell(self, count: int) -> None:
         """So many more are done; those of a copy that was killed are told once, though they are done again."""
@@ -126,30 +149,39 @@ def _taken(left: IO[bytes]) -> Iterator[int]:
         yield int.from_bytes(number, "little")
 
 
-class _Copy(Generic[Item, Out]):
-    """A copy of this process that takes part in some work."""
+class _Copy(Generic[Out]):
+    """A copy of this process that does some work."""
 
-    def __init__(self, work: _Work[Item, Out], left: IO[bytes], each: IO[bytes]) -> None:
+    def __init__(self, work: Callable[[], Out]) -> None:
         """Raises OSError where there is none to have."""
-        original = os.getpid()
         hear, say = os.pipe()
         self._hear = os.fdopen(hear, "rb")
         with os.fdopen(say, "wb") as said, warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # It is about threads, and these are Arrow's.
             self._process = os.fork()
             if self._process == 0:
-                # Else what it says could still be heard when the original is gone, and would wait for that.
-                self._hear.close()
-                work.live(left, original, each, said)
+                self._live(work, said)
 
-    def brought(self) -> dict[int, Out]:
-        """Its results, by number; none if it was killed."""
+    def _live(self, work: Callable[[], Out], said: IO[bytes]) -> NoReturn:
+        """All that a copy does. Nothing that its original was about goes on here."""
+        try:
+            # Else what it says could still be heard when the original is gone, and would wait for that.
+            self._hear.close()
+            import pickle
+
+            pickle.dump((work(),), said, pickle.HIGHEST_PROTOCOL)
+            said.flush()
+        finally:
+            os._exit(0)
+
+    def brought(self) -> tuple[Out] | tuple[()]:
+        """Its result; none if it was killed, or failed."""
         import pickle
 
         try:
             return pickle.load(self._hear)  # type: ignore[no-any-return]
         except (EOFError, pickle.UnpicklingError):
-            return {}
+            return ()
 
     def end(self) -> None:
         """Stop it, if it has not ended."""

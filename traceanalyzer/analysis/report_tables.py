@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 
@@ -12,6 +13,10 @@ from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.catalog.declarations import declared
 from traceanalyzer.columns import frames
 from traceanalyzer.config import Config
+from traceanalyzer.forks import beside
+
+SLOW = ("call_trees", "operator_stats", "sync_stats")
+"""Small tables that nobody but the page asks for. Of a large trace they take about as long as its timeline does."""
 
 
 class ReportTables:
@@ -23,12 +28,25 @@ class ReportTables:
         self._whole = whole
         self._small = frozenset((*small_tables(), *(one.name for one in declared().values() if one.of_job)))
         self._made: dict[str, pa.Table] = {}
+        self._slow: Callable[[], Mapping[str, pa.Table]] = dict
 
     def table(self, name: str) -> pa.Table:
         """A table is put together once. Raises KeyError for an unknown name."""
         if name in self._small:
             return self._whole.table(name)
+        if name in SLOW:
+            self._made.update(self._slow())
         if name not in self._made:
             tables = [catalog.table(name) for catalog in self._catalogs]
             self._made[name] = tables[0] if len(tables) == 1 else frames.concatenated(tables)
         return self._made[name]
+
+    @contextmanager
+    def ahead(self) -> Iterator[None]:
+        """Until the end of the context a copy of this process makes the slow tables of large traces, if there is one to have."""
+        if not any(catalog.is_large for catalog in self._catalogs):
+            yield
+            return
+        with beside(lambda: {name: self.table(name) for name in SLOW}) as self._slow:
+            yield
+        self._slow = dict

@@ -101,12 +101,11 @@ def report(
         result = found.result
         shown = [parts[at] for at in ranks_to_show(result, RANKS_SHOWN)]
         tables = ReportTables(shown, config, found.tables)
-        write(
-            render_html(
+        with tables.ahead():
+            html = render_html(
                 result, tables, sections=found.sections, title=title, limit=int(limit_mb * MEGABYTE), redact=redact
-            ),
-            page,
-        )
+            )
+        write(html, page)
         contents = rendered(result, found.tables, [name for name, _ in others], fail_on, redact, found.sections)
         for content, (_, file) in zip(contents, others, strict=True):
             write(content, file)

@@ -14,7 +14,7 @@ from traceanalyzer.report.sections import gpu_names
 from traceanalyzer.report.sections.glossary import GLOSSARY
 from traceanalyzer.report.sections.trace.evidence import evidence_sections
 from traceanalyzer.report.timeline.timeline import Draft, draft_timeline
-from traceanalyzer.report.trees.forest import read_forest
+from traceanalyzer.report.trees.forest import Forest, read_forest
 from traceanalyzer.report.walk import Walk, Words
 from traceanalyzer.result.clocks import clock_offsets
 from traceanalyzer.result.document import Result
@@ -45,15 +45,20 @@ def render_html(
         tables = None if tables is None else redaction.tables(tables)
     lanes = [lane for section in sections for lane in section.lanes]
     draft = None if tables is None else _draft(result, tables, lanes)
-    forest = None if tables is None else read_forest(tables)
+
+    @cache
+    def forest() -> Forest | None:
+        return None if tables is None else read_forest(tables)
 
     @cache  # growing and shrinking ask for the same again
     def context(rows: int) -> ReportContext:
-        return ReportContext(result, tables, draft, forest, title or folder, Budget(rows=rows), sections)
+        return ReportContext(result, tables, draft, forest(), title or folder, Budget(rows=rows), sections)
 
     def page(budget: Budget) -> Made:
+        # First, since the trees may be in the making meanwhile.
+        timeline = draft.timeline(budget.slices) if draft else None
         known = context(budget.rows)
-        known.timeline = draft.timeline(budget.slices) if draft else None
+        known.timeline = timeline
         return walk.page(known, budget.rows)
 
     return fit_page(page, limit)
