@@ -29,6 +29,8 @@ AT_REST = "at rest"
 MOST = 1 << 12
 """Items that are shared: their numbers lie in a pipe, which holds no more."""
 _BYTES = 4
+_SIGNAL_AT_PARENTS_DEATH = 1
+"""PR_SET_PDEATHSIG of Linux's sys/prctl.h."""
 
 
 def may_fork() -> bool:
@@ -98,7 +100,7 @@ class _Work(Generic[Item, Out]):
         with left, heard, said:
             os.set_blocking(heard.fileno(), False)
             copies: list[_Copy[dict[int, Out]]] = []
-            own = partial(self.of_copy, os.getpid(), left, said)
+            own = partial(self.of_copy, left, said)
             try:
                 with suppress(OSError):  # no more processes, or no more pipes, to be had
                     for _ in range(processes - 1):
@@ -114,14 +116,12 @@ class _Work(Generic[Item, Out]):
                 for copy in copies:
                     copy.end()
 
-    def of_copy(self, original: int, left: IO[bytes], each: IO[bytes]) -> dict[int, Out]:
+    def of_copy(self, left: IO[bytes], each: IO[bytes]) -> dict[int, Out]:
         """What a copy does, and brings: as far as it comes."""
         self._done = lambda: each.write(b".")
         with suppress(Exception):
             for at in _taken(left):
                 self.do(at)
-                if os.getppid() != original:
-                    break
         return self.found
 
     def _tell(self, count: int) -> None:
@@ -154,17 +154,19 @@ class _Copy(Generic[Out]):
 
     def __init__(self, work: Callable[[], Out]) -> None:
         """Raises OSError where there is none to have."""
+        original = os.getpid()
         hear, say = os.pipe()
         self._hear = os.fdopen(hear, "rb")
         with os.fdopen(say, "wb") as said, warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # It is about threads, and these are Arrow's.
             self._process = os.fork()
             if self._process == 0:
-                self._live(work, said)
+                self._live(work, said, original)
 
-    def _live(self, work: Callable[[], Out], said: IO[bytes]) -> NoReturn:
+    def _live(self, work: Callable[[], Out], said: IO[bytes], original: int) -> NoReturn:
         """All that a copy does. Nothing that its original was about goes on here."""
         try:
+            _end_with(original)
             # Else what it says could still be heard when the original is gone, and would wait for that.
             self._hear.close()
             import pickle
@@ -188,3 +190,12 @@ class _Copy(Generic[Out]):
         self._hear.close()
         os.kill(self._process, signal.SIGKILL)
         os.waitpid(self._process, 0)
+
+
+def _end_with(original: int) -> None:
+    """Have the system stop this process when the one that it is a copy of ends, however that ends."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_SIGNAL_AT_PARENTS_DEATH, signal.SIGKILL)
+    if os.getppid() != original:  # It was gone before.
+        os._exit(0)

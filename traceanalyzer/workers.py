@@ -42,17 +42,17 @@ def jobs_for(sizes: Iterable[int], asked: int | None = None, scheduler: str | No
     Where none are `asked` for, one a CPU; without a `scheduler` only as many as pay for it, 1 when this one will do.
     """
     sizes = list(sizes)
-    pay = _cpus() if scheduler is not None else min(_cpus(), sum(sizes) // WORTH_BYTES)
+    pay = cpus() if scheduler is not None else min(cpus(), sum(sizes) // WORTH_BYTES)
     return max(min(asked or pay, len(sizes)), 1)
 
 
 def processes_for(sizes: Iterable[int]) -> int:
     """How many processes share parts in memory whose tables take so many bytes, where none are asked for: one a CPU, but no more than
     can hold what is derived of them at once."""
-    return max(min(_cpus(), _MOST_SHARING, _TOGETHER_BYTES // max([*sizes, 1])), 1)
+    return max(min(cpus(), _MOST_SHARING, _TOGETHER_BYTES // max([*sizes, 1])), 1)
 
 
-def _cpus() -> int:
+def cpus() -> int:
     """Those that this process may use, where the system says."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -212,7 +212,7 @@ def _dask(scheduler: str, jobs: int | None) -> Iterator[Executor]:
         if scheduler == LOCAL:
             with _uninterrupted():
                 cluster = LocalCluster(  # type: ignore[no-untyped-call]
-                    n_workers=jobs or _cpus(), threads_per_worker=1, dashboard_address=None, silence_logs="CRITICAL"
+                    n_workers=jobs or cpus(), threads_per_worker=1, dashboard_address=None, silence_logs="CRITICAL"
                 )
             address = stack.enter_context(cluster).scheduler_address
         try:

@@ -12,6 +12,8 @@ from tests.analysis.test_shared_gpus import EPOCH, MS, export
 from tests.cli.test_cli import run
 from tests.support.places import FIXTURES
 from traceanalyzer import forks
+from traceanalyzer.catalog.catalog import Catalog
+from traceanalyzer.model.derived import Derived
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is forked")
 
@@ -28,7 +30,7 @@ def copies(monkeypatch: pytest.MonkeyPatch) -> list[None]:
 
     monkeypatch.setattr(os, "fork", counted)
     monkeypatch.setattr(forks, "may_fork", lambda: True)
-    monkeypatch.setattr("traceanalyzer.workers._cpus", lambda: 4)
+    monkeypatch.setattr("traceanalyzer.workers.cpus", lambda: 4)
     return made
 
 
@@ -57,3 +59,34 @@ def test_the_same_as_alone(
     assert not copies
     assert made() == alone
     assert len(copies) == (3 if job == "straggler" else 1)
+
+
+@pytest.mark.parametrize("name", ["dataloader.slow.pt.trace.json.gz", "h2d_pageable.slow.sqlite"])
+def test_the_page_of_a_large_trace_is_made_by_two(
+    name: str,
+    tmp_path: Path,
+    copies: list[None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    """A copy makes the slow tables of it, which the trees of calls are drawn from: the same page as by one process alone."""
+    monkeypatch.setattr("traceanalyzer.catalog.catalog._LARGE", 0)
+    monkeypatch.setattr("traceanalyzer.analysis.report_tables.cpus", lambda: 2)
+    made: list[str] = []
+    _make = Catalog._make
+
+    def noted(catalog: Catalog, one: Derived) -> object:
+        made.append(one.name)
+        return _make(catalog, one)
+
+    monkeypatch.setattr(Catalog, "_make", noted)
+    (trace,) = FIXTURES.rglob(name)
+    pages = []
+    for count, more in enumerate((["--jobs", "1"], [])):
+        made.clear()
+        page = tmp_path / f"{count}.html"
+        run(capsysbinary, "report", trace, "-o", page, *more)
+        assert len(copies) == count
+        assert made.count("call_trees") == made.count("operator_stats") == 1 - count
+        pages.append(page.read_bytes())
+    assert pages[0] == pages[1]

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from traceanalyzer import forks
-from traceanalyzer.forks import AT_REST, in_forks, may_fork
+from traceanalyzer.forks import AT_REST, beside, in_forks, may_fork
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is forked")
 HERE = os.getpid()
@@ -172,6 +172,73 @@ def test_copies_end_with_their_original(processes: int, result: str) -> None:
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, timeout=60, check=False
     )
     assert ended.returncode == -signal.SIGKILL and 0 < len(ended.stdout) < 100
+
+
+def test_work_is_done_beside() -> None:
+    """By a copy, which waits here for what this process does meanwhile."""
+    hear, say = os.pipe()
+    with beside(lambda: (os.getpid(), os.read(hear, 1))) as result:
+        os.write(say, b".")
+        who, heard = result()
+        assert who != HERE and heard == b"." and result() is result()
+
+
+@pytest.mark.parametrize("how", ["killed", "fails", "cannot be sent", "not to have", "not allowed"])
+def test_work_that_is_not_brought_is_done_when_it_is_asked_for(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def work() -> object:
+        if not here():
+            if how == "killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if how == "fails":
+                raise MemoryError
+        done.append(how)
+        return 7 if here() else lambda: 7
+
+    def refuse() -> int:
+        raise OSError(11, "Resource temporarily unavailable")
+
+    done: list[str] = []
+    if how == "not to have":
+        monkeypatch.setattr(os, "fork", refuse)
+    if how == "not allowed":
+        monkeypatch.setattr(forks, "may_fork", lambda: False)
+    with beside(work) as result:
+        assert not done
+        assert result() == result() == 7 and done == [how]
+    with beside(work):
+        pass
+    assert done == [how]
+
+
+def test_an_error_of_work_beside_arrives_where_it_is_asked_for() -> None:
+    def work() -> int:
+        raise ValueError("beside")
+
+    with beside(work) as result, pytest.raises(ValueError, match="beside"):
+        result()
+
+
+def test_work_that_nobody_asks_for_ends() -> None:
+    hear, say = os.pipe()
+    begin = time.monotonic()
+    with beside(lambda: os.write(say, str(os.getpid()).encode()) and time.sleep(60)):
+        copy = int(os.read(hear, 20))
+        assert Path(f"/proc/{copy}").exists()
+    assert not Path(f"/proc/{copy}").exists() and time.monotonic() - begin < 50
+
+
+def test_work_beside_ends_with_its_original() -> None:
+    script = """
+        import os, signal, time
+        from traceanalyzer.forks import beside
+        with beside(lambda: (os.write(1, b"."), time.sleep(60))):
+            time.sleep(0.5)
+            os.kill(os.getpid(), signal.SIGKILL)
+    """
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, timeout=50, check=False
+    )
+    assert ended.returncode == -signal.SIGKILL and ended.stdout == b"."
 
 
 def test_only_where_no_other_thread_is_awake() -> None:

@@ -52,24 +52,24 @@ def test_a_worker_that_is_killed_is_one_line():
 
 
 def test_processes_are_for_what_is_worth_them(monkeypatch):
-    monkeypatch.setattr("traceanalyzer.workers._cpus", lambda: 8)
+    monkeypatch.setattr("traceanalyzer.workers.cpus", lambda: 8)
     assert jobs_for([]) == jobs_for([900_000] * 8) == jobs_for([1 << 40]) == 1
     assert jobs_for([900_000] * 512) == 8
     assert jobs_for([WORTH_BYTES] * 3) == 3
 
 
 def test_copies_hold_no_more_than_fits(monkeypatch):
-    monkeypatch.setattr("traceanalyzer.workers._cpus", lambda: 64)
+    monkeypatch.setattr("traceanalyzer.workers.cpus", lambda: 64)
     assert processes_for([]) == processes_for([5 << 20] * 64) == 16
     assert processes_for([5 << 20, 300 << 20]) == 3
     assert processes_for([3 << 30] * 2) == 1
-    monkeypatch.setattr("traceanalyzer.workers._cpus", lambda: 2)
+    monkeypatch.setattr("traceanalyzer.workers.cpus", lambda: 2)
     assert processes_for([5 << 20] * 64) == 2
 
 
 def test_no_more_processes_than_files(monkeypatch):
     """A process of a cluster takes seconds to start, so that many without work may end in a timeout."""
-    monkeypatch.setattr("traceanalyzer.workers._cpus", lambda: 8)
+    monkeypatch.setattr("traceanalyzer.workers.cpus", lambda: 8)
     assert jobs_for([1] * 4, 99) == jobs_for([1] * 4, 99, "local") == jobs_for([1] * 4, None, "local") == 4
     assert jobs_for([1] * 512, None, "local") == 8
     assert jobs_for([1], 2) == 1

@@ -14,6 +14,7 @@ from traceanalyzer.catalog.declarations import declared
 from traceanalyzer.columns import frames
 from traceanalyzer.config import Config
 from traceanalyzer.forks import beside
+from traceanalyzer.workers import cpus
 
 SLOW = ("call_trees", "operator_stats", "sync_stats")
 """Small tables that nobody but the page asks for. Of a large trace they take about as long as its timeline does."""
@@ -42,9 +43,10 @@ class ReportTables:
         return self._made[name]
 
     @contextmanager
-    def ahead(self) -> Iterator[None]:
-        """Until the end of the context a copy of this process makes the slow tables of large traces, if there is one to have."""
-        if not any(catalog.is_large for catalog in self._catalogs):
+    def ahead(self, processes: int | None = None) -> Iterator[None]:
+        """Until the end of the context a copy of this process makes the slow tables of large traces, if there is one to have. None stands
+        for as many `processes` as there are CPUs."""
+        if (processes or cpus()) == 1 or not any(catalog.is_large for catalog in self._catalogs):
             yield
             return
         with beside(lambda: {name: self.table(name) for name in SLOW}) as self._slow:

@@ -101,7 +101,7 @@ def report(
         result = found.result
         shown = [parts[at] for at in ranks_to_show(result, RANKS_SHOWN)]
         tables = ReportTables(shown, config, found.tables)
-        with tables.ahead():
+        with tables.ahead(how.jobs):
             html = render_html(
                 result, tables, sections=found.sections, title=title, limit=int(limit_mb * MEGABYTE), redact=redact
             )
