@@ -61,25 +61,28 @@ def test_the_same_as_alone(
     assert len(copies) == (3 if job == "straggler" else 1)
 
 
-@pytest.mark.parametrize("name", ["dataloader.slow.pt.trace.json.gz", "h2d_pageable.slow.sqlite"])
-def test_the_page_of_a_large_trace_is_made_by_two(
-    name: str,
-    tmp_path: Path,
-    copies: list[None],
-    monkeypatch: pytest.MonkeyPatch,
-    capsysbinary: pytest.CaptureFixture[bytes],
-) -> None:
-    """A copy makes the slow tables of it, which the trees of calls are drawn from: the same page as by one process alone."""
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The derived tables that this process made; every trace passes for a large one."""
     monkeypatch.setattr("traceanalyzer.catalog.catalog._LARGE", 0)
-    monkeypatch.setattr("traceanalyzer.analysis.report_tables.cpus", lambda: 2)
-    made: list[str] = []
-    _make = Catalog._make
+    for module in ("traceanalyzer.analysis", "traceanalyzer.analysis.report_tables"):
+        monkeypatch.setattr(f"{module}.cpus", lambda: 2)
+    found: list[str] = []
+    make = Catalog._make
 
     def noted(catalog: Catalog, one: Derived) -> object:
-        made.append(one.name)
-        return _make(catalog, one)
+        found.append(one.name)
+        return make(catalog, one)
 
     monkeypatch.setattr(Catalog, "_make", noted)
+    return found
+
+
+@pytest.mark.parametrize("name", ["dataloader.slow.pt.trace.json.gz", "h2d_pageable.slow.sqlite"])
+def test_the_page_of_a_large_trace_is_made_by_two(
+    name: str, tmp_path: Path, copies: list[None], made: list[str], capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """A copy makes its slow tables, which the trees of calls are drawn from: the same page as by one process alone."""
     (trace,) = FIXTURES.rglob(name)
     pages = []
     for count, more in enumerate((["--jobs", "1"], [])):
@@ -90,3 +93,22 @@ def test_the_page_of_a_large_trace_is_made_by_two(
         assert made.count("call_trees") == made.count("operator_stats") == 1 - count
         pages.append(page.read_bytes())
     assert pages[0] == pages[1]
+
+
+@pytest.mark.parametrize("command", ["analyze", "report", "baseline save"])
+def test_a_large_trace_of_several_gpus_is_judged_by_two(
+    command: str, tmp_path: Path, copies: list[None], made: list[str], capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """A copy makes tables that only the result has, and none that the page is made of."""
+    trace, file = FIXTURES / "nsys" / "comm_not_overlapped.slow.4gpu.sqlite.xz", tmp_path / "result"
+    how = ["-f", "json"] if command == "analyze" else ["-o", file]
+    found = []
+    for more in (["--jobs", "1"], []):
+        made.clear()
+        file.unlink(missing_ok=True)
+        said = run(capsysbinary, *command.split(), trace, *how, *more)
+        assert made.count("path_hops") == (0 if copies else 1)
+        assert made.count("critical_path") <= 1 and made.count("gaps") == 1
+        found.append((said, file.read_bytes() if file.exists() else b""))
+    assert found[0] == found[1]
+    assert len(copies) == (2 if command == "report" else 1)

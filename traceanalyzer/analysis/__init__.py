@@ -35,7 +35,7 @@ from traceanalyzer.model.stores.store import is_store, read_store
 from traceanalyzer.model.trace import Trace
 from traceanalyzer.records import dataclass
 from traceanalyzer.result.document import Result
-from traceanalyzer.workers import map_parts, processes_for
+from traceanalyzer.workers import cpus, map_parts, processes_for
 
 if TYPE_CHECKING:
     from traceanalyzer.ingest.pipeline import ProgressFactory
@@ -117,7 +117,13 @@ def analyze_parts(
     # Workers read the rules themselves, once each, from a current folder of their own.
     seen = replace(config, rules=tuple(path.absolute() for path in config.rules))
     look = partial(
-        _examined, config=seen, rules=rules if executor is None else None, also=also, kinds=kinds, shown=shown
+        _examined,
+        config=seen,
+        rules=rules if executor is None else None,
+        also=also,
+        kinds=kinds,
+        shown=shown,
+        helped=executor is None and len(tasks) == 1 and (processes or cpus()) > 1,
     )
     processes = processes or processes_for(part.table_bytes for part in parts)
     examined = map_parts(executor, look, tasks, counting("judging ranks"), _name_of_task, processes)
@@ -143,10 +149,11 @@ def _examined(
     also: Sequence[str],
     kinds: Set[str],
     shown: bool,
+    helped: bool,
 ) -> Examination:
     part, brief, alone = task
     own = rules_about(rules_for(config) if rules is None else rules, kinds, alone)
-    return examine(part, brief, config, own, also, shown)
+    return examine(part, brief, config, own, also, shown, helped)
 
 
 def _name(part: Part) -> str:

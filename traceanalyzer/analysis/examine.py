@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.engine.run import run_rules
 from traceanalyzer.engine.splits import claim_sums
 from traceanalyzer.engine.unit_claims import UNIT_CLAIMS, unit_claims
+from traceanalyzer.forks import beside
 from traceanalyzer.model.trace import Input
 from traceanalyzer.records import dataclass
 from traceanalyzer.result.document import Finding, RuleOutcome
@@ -124,9 +126,11 @@ def examine(
     rules: Sequence[Rule] | None = None,
     also: Sequence[str] = (),
     shown: bool = True,
+    helped: bool = False,
 ) -> Examination:
     """`rules` are those of `rules_for`, read again without them; `also` names tables that are wanted beside the usual ones. Where a
-    report will be `shown`, a part in memory keeps for it what is declared so."""
+    report will be `shown`, a part in memory keeps for it what is declared so. Where it may be `helped`, a copy of this process makes
+    the tables of a large part with several GPUs while this one predicts."""
     catalog = part.catalog(config)
     catalog.share(brief.portions)
     # The survey has found the kernels; a part that is read again need not look for them again.
@@ -150,21 +154,34 @@ def examine(
     release([*_PREDICTING, *_BLAMING])
     meeting = _meeting(catalog.table("mpi_parts"), catalog.table("ledger_ops"))
     alone = [_unplayed(found, brief, meeting) for found in engine.findings]
-    predicted = with_predictions(alone, engine.claims, catalog.value("what_if"), catalog.value("idle_places"))
-    release(_BLAMING)
-    blamed = culprits(
-        *(catalog.table("gaps"), engine.claims, catalog.table("host_ranges"), catalog.table("launches")),
-        catalog.table("other_threads"),
-    )
-    release([])
+    # What is made of timelines that are played again is made where that was done.
+    replayed = [name for name in travelling if name in declared() and "what_if" in declared()[name].inputs]
+
+    def rest() -> tuple[pa.Table, dict[str, pa.Table]]:
+        release(_BLAMING)
+        blamed = culprits(
+            *(catalog.table("gaps"), engine.claims, catalog.table("host_ranges"), catalog.table("launches")),
+            catalog.table("other_threads"),
+        )
+        release([])
+        return blamed, {name: catalog.table(name) for name in travelling if name not in replayed}
+
+    catalog.make(_PREDICTING)
+    helped = helped and catalog.is_large and catalog.table("windows").num_rows > 1
+    if helped:
+        catalog.make(kept)  # A copy keeps nothing.
+    with beside(rest) if helped else nullcontext(rest) as told:
+        predicted = with_predictions(alone, engine.claims, catalog.value("what_if"), catalog.value("idle_places"))
+        blamed, tables = told()
+    tables |= {name: catalog.table(name) for name in replayed}
     found = Examination(
         input=part.input,
         findings=[_of_this_part(found, part.input) for found in with_sources(predicted, catalog.table("host_ranges"))],
         outcomes=engine.outcomes,
         claimed=claim_sums(engine.claims),
         culprits=blamed,
-        tables={name: own for name in travelling if (own := catalog.table(name)).num_rows},
-        unit_claims=claims_in_units(engine.claims, catalog.table("work_units") if "work_units" in also else None),
+        tables={name: tables[name] for name in travelling if tables[name].num_rows},
+        unit_claims=claims_in_units(engine.claims, tables["work_units"] if "work_units" in also else None),
         first_sentences=engine.first_sentences,
     )
     catalog.keep(kept)

@@ -64,6 +64,11 @@ class Catalog:
         alone."""
         self._made = {name: made for name, made in self._made.items() if name in names or name not in self._declared}
 
+    def make(self, names: Collection[str]) -> None:
+        """Have these tables and values before they are asked for."""
+        for name in names:
+            self._input(name)
+
     def release(self, later: Collection[str]) -> None:
         """Give back the memory of derived tables of which nothing is made that will be asked for `later`.
 
