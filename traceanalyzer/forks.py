@@ -29,6 +29,7 @@ AT_REST = "at rest"
 MOST = 1 << 12
 """Items that are shared: their numbers lie in a pipe, which holds no more."""
 _BYTES = 4
+_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SIGNAL_AT_PARENTS_DEATH = 1
 """PR_SET_PDEATHSIG of Linux's sys/prctl.h."""
 
@@ -65,9 +66,6 @@ def beside(work: Callable[[], Out]) -> Iterator[Callable[[], Out]]:
     What the copy does not bring is done here, when it is asked for. Nobody goes on with it after the end of the context.
     """
     copy: _Copy[Out] | None = None
-    if may_fork():
-        with suppress(OSError):
-            copy = _Copy(work)
 
     @cache
     def result() -> Out:
@@ -75,6 +73,9 @@ def beside(work: Callable[[], Out]) -> Iterator[Callable[[], Out]]:
         return brought[0] if brought else work()
 
     try:
+        if may_fork():
+            with _undisturbed(), suppress(OSError):
+                copy = _Copy(work)
         yield result
     finally:
         if copy:
@@ -102,7 +103,7 @@ class _Work(Generic[Item, Out]):
             copies: list[_Copy[dict[int, Out]]] = []
             own = partial(self.of_copy, left, said)
             try:
-                with suppress(OSError):  # no more processes, or no more pipes, to be had
+                with _undisturbed(), suppress(OSError):  # no more processes, or no more pipes, to be had
                     for _ in range(processes - 1):
                         copies.append(_Copy(own))
                 for at in _taken(left):
@@ -149,8 +150,19 @@ def _taken(left: IO[bytes]) -> Iterator[int]:
         yield int.from_bytes(number, "little")
 
 
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Signals to stop come after the end of the context: in what runs around a fork (`os.register_at_fork`) they would be lost, and
+    copies are stopped by their original."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _Copy(Generic[Out]):
-    """A copy of this process that does some work."""
+    """A copy of this process that does some work. It is made `_undisturbed`."""
 
     def __init__(self, work: Callable[[], Out]) -> None:
         """Raises OSError where there is none to have."""

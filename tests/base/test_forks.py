@@ -227,6 +227,23 @@ def test_work_that_nobody_asks_for_ends() -> None:
     assert not Path(f"/proc/{copy}").exists() and time.monotonic() - begin < 50
 
 
+@pytest.mark.parametrize("call", ["in_forks(str, [1, 2], 2)", "beside(bool).__enter__()"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_that_comes_while_a_copy_is_made_is_heard(name: str, call: str) -> None:
+    """What is raised by what Python runs around a fork is told of and lost."""
+    script = f"""
+        import os, signal, sys
+        from traceanalyzer.forks import beside, in_forks
+        signal.signal(signal.{name}, lambda *_: sys.exit(7))
+        os.register_at_fork(after_in_parent=lambda: (os.kill(os.getpid(), signal.{name}), str()))
+        {call}
+    """
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, timeout=50, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (7, b"")
+
+
 def test_work_beside_ends_with_its_original() -> None:
     script = """
         import os, signal, time

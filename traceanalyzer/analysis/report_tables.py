@@ -35,20 +35,23 @@ class ReportTables:
         """A table is put together once. Raises KeyError for an unknown name."""
         if name in self._small:
             return self._whole.table(name)
-        if name in SLOW:
+        if name in SLOW and name not in self._made:
             self._made.update(self._slow())
         if name not in self._made:
-            tables = [catalog.table(name) for catalog in self._catalogs]
-            self._made[name] = tables[0] if len(tables) == 1 else frames.concatenated(tables)
+            self._made[name] = self._of_parts(name)
         return self._made[name]
+
+    def _of_parts(self, name: str) -> pa.Table:
+        tables = [catalog.table(name) for catalog in self._catalogs]
+        return tables[0] if len(tables) == 1 else frames.concatenated(tables)
 
     @contextmanager
     def ahead(self, processes: int | None = None) -> Iterator[None]:
-        """Until the end of the context a copy of this process makes the slow tables of large traces, if there is one to have. None stands
-        for as many `processes` as there are CPUs."""
+        """Until the end of the context a copy of this process makes the slow tables of large traces, if there is one to have. None
+        stands for as many `processes` as there are CPUs."""
         if (processes or cpus()) == 1 or not any(catalog.is_large for catalog in self._catalogs):
             yield
             return
-        with beside(lambda: {name: self.table(name) for name in SLOW}) as self._slow:
+        with beside(lambda: {name: self._of_parts(name) for name in SLOW}) as self._slow:
             yield
         self._slow = dict
