@@ -28,8 +28,9 @@ AT_REST = "at rest"
 """The name of a thread that waits and holds nothing."""
 MOST = 1 << 12
 """Items that are shared: their numbers lie in a pipe, which holds no more."""
+STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Signals that ask a process to stop."""
 _BYTES = 4
-_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SIGNAL_AT_PARENTS_DEATH = 1
 """PR_SET_PDEATHSIG of Linux's sys/prctl.h."""
 
@@ -154,7 +155,7 @@ def _taken(left: IO[bytes]) -> Iterator[int]:
 def _undisturbed() -> Iterator[None]:
     """Signals to stop come after the end of the context: in what runs around a fork (`os.register_at_fork`) they would be lost, and
     copies are stopped by their original."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
     try:
         yield
     finally:

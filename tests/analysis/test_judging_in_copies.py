@@ -10,10 +10,9 @@ import pytest
 
 from tests.analysis.test_shared_gpus import EPOCH, MS, export
 from tests.cli.test_cli import run
+from tests.support.catalogs import tables_made
 from tests.support.places import FIXTURES
 from traceanalyzer import forks
-from traceanalyzer.catalog.catalog import Catalog
-from traceanalyzer.model.derived import Derived
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is forked")
 
@@ -67,15 +66,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr("traceanalyzer.catalog.catalog._LARGE", 0)
     for module in ("traceanalyzer.analysis", "traceanalyzer.analysis.report_tables"):
         monkeypatch.setattr(f"{module}.cpus", lambda: 2)
-    found: list[str] = []
-    make = Catalog._make
-
-    def noted(catalog: Catalog, one: Derived) -> object:
-        found.append(one.name)
-        return make(catalog, one)
-
-    monkeypatch.setattr(Catalog, "_make", noted)
-    return found
+    return tables_made(monkeypatch)
 
 
 @pytest.mark.parametrize("name", ["dataloader.slow.pt.trace.json.gz", "h2d_pageable.slow.sqlite"])

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import traceanalyzer as ta
+from tests.support.catalogs import tables_made
 from tests.support.kineto import KinetoTrace
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.catalog.declarations import declared
-from traceanalyzer.model.derived import Derived
 
 
 @pytest.fixture
@@ -21,16 +21,7 @@ def catalog(tmp_path: Path) -> Catalog:
 
 @pytest.fixture
 def made(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the tables that are made, in their order."""
-    names: list[str] = []
-    make = Catalog._make
-
-    def noted(self: Catalog, one: Derived) -> object:
-        names.append(one.name)
-        return make(self, one)
-
-    monkeypatch.setattr(Catalog, "_make", noted)
-    return names
+    return tables_made(monkeypatch)
 
 
 def test_what_is_asked_for_later_is_not_made_twice(catalog: Catalog, made: list[str]) -> None:

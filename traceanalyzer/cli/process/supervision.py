@@ -16,12 +16,12 @@ from types import FrameType
 from typing import NoReturn
 
 from traceanalyzer.exit_codes import ERROR, INTERRUPTED
+from traceanalyzer.forks import AT_REST, STOPS
 
 # Who asks a second time after so long gets what they ask for. Ctrl-C comes twice at once: from the terminal and from the watcher.
 _PATIENCE_S = 1.0
 # As long may a worker that nobody watches any more take to clean up.
 _LAST_WORDS_S = 10.0
-_STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _MEMORY = "most likely because memory ran out; use a machine with more, or record fewer steps"
 
 
@@ -32,7 +32,7 @@ def supervise(work: Callable[[], int], tell: Callable[[str], None]) -> int:
     """
     if not hasattr(os, "fork"):
         return _watched(work)
-    signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)  # until both know what to do with them
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)  # until both know what to do with them
     try:
         heard, say = os.pipe()
         life, watching = os.pipe()
@@ -46,14 +46,14 @@ def supervise(work: Callable[[], int], tell: Callable[[str], None]) -> int:
     os.close(say)
     os.close(life)
     stopped = _passed_on(worker)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
     said = os.read(heard, 1)
     _, status, used = os.wait4(worker, 0)
     if said:
         return said[0]
     if stopped:
         return 128 + stopped[0][0]
-    if os.WIFSIGNALED(status) and (number := os.WTERMSIG(status)) in _STOPS:
+    if os.WIFSIGNALED(status) and (number := os.WTERMSIG(status)) in STOPS:
         return 128 + number
     tell(f"error: {_end(status, used.ru_utime + used.ru_stime)}")
     return ERROR
@@ -62,8 +62,6 @@ def supervise(work: Callable[[], int], tell: Callable[[str], None]) -> int:
 def _work(work: Callable[[], int], say: int, life: int) -> NoReturn:
     code = ERROR
     try:
-        from traceanalyzer.forks import AT_REST
-
         with suppress(RuntimeError, MemoryError):  # no thread to be had
             threading.Thread(target=_end_unwatched, args=(life,), name=AT_REST, daemon=True).start()
         code = _watched(work)
@@ -89,7 +87,7 @@ def _watched(work: Callable[[], int]) -> int:
     _handle(stop)
     try:
         if hasattr(signal, "pthread_sigmask"):
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)  # One may have come already, and is heard here.
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)  # One may have come already, and is heard here.
         return work()
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -113,7 +111,7 @@ def _passed_on(worker: int) -> list[tuple[int, float]]:
 
 
 def _handle(handler: Callable[[int, FrameType | None], None]) -> None:
-    for number in _STOPS:
+    for number in STOPS:
         if signal.getsignal(number) != signal.SIG_IGN:  # as `nohup` sets it, and a shell for what runs behind
             signal.signal(number, handler)
 
