@@ -97,11 +97,11 @@ def test_the_page_of_a_large_trace_is_made_by_two(
     assert len(copies) == 2
 
 
-@pytest.mark.parametrize("command", ["analyze", "report", "baseline save"])
+@pytest.mark.parametrize("command", ["analyze", "baseline save"])
 def test_a_large_trace_of_several_gpus_is_judged_by_two(
     command: str, tmp_path: Path, copies: list[None], made: list[str], capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    """A copy makes tables that only the result has, and none that the page is made of."""
+    """A copy makes tables that nothing is predicted from."""
     trace, file = FIXTURES / "nsys" / "comm_not_overlapped.slow.4gpu.sqlite.xz", tmp_path / "result"
     how = ["-f", "json"] if command == "analyze" else ["-o", file]
     found = []
@@ -110,7 +110,7 @@ def test_a_large_trace_of_several_gpus_is_judged_by_two(
         file.unlink(missing_ok=True)
         said = run(capsysbinary, *command.split(), trace, *how, *more)
         assert made.count("path_hops") == (0 if copies else 1)
-        assert made.count("critical_path") <= 1 and made.count("gaps") == 1
+        assert made.count("gaps") == 1
         found.append((said, file.read_bytes() if file.exists() else b""))
     assert found[0] == found[1]
-    assert len(copies) == (2 if command == "report" else 1)
+    assert len(copies) == 1

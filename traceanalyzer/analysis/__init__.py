@@ -116,6 +116,8 @@ def analyze_parts(
     tasks = [*zip(parts, joined.briefs, repeat(not placed.traces)), *zip(alone, apart, repeat(True))]
     # Workers read the rules themselves, once each, from a current folder of their own.
     seen = replace(config, rules=tuple(path.absolute() for path in config.rules))
+    # A report has a copy of its own for what takes long (`ReportTables.ahead`), and two of them give no more than one.
+    helped = executor is None and not shown and len(tasks) == 1 and (processes or cpus()) > 1
     look = partial(
         _examined,
         config=seen,
@@ -123,7 +125,7 @@ def analyze_parts(
         also=also,
         kinds=kinds,
         shown=shown,
-        helped=executor is None and len(tasks) == 1 and (processes or cpus()) > 1,
+        helped=helped,
     )
     processes = processes or processes_for(part.table_bytes for part in parts)
     examined = map_parts(executor, look, tasks, counting("judging ranks"), _name_of_task, processes)

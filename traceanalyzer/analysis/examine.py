@@ -129,8 +129,8 @@ def examine(
     helped: bool = False,
 ) -> Examination:
     """`rules` are those of `rules_for`, read again without them; `also` names tables that are wanted beside the usual ones. Where a
-    report will be `shown`, a part in memory keeps for it what is declared so. Where it may be `helped`, a copy of this process makes
-    the tables of a large part with several GPUs while this one predicts."""
+    report will be `shown`, a part in memory keeps for it what is declared so, but not what a copy made: where it is `helped`, one makes
+    the tables of a large part with several GPUs while this process predicts."""
     catalog = part.catalog(config)
     catalog.share(brief.portions)
     # The survey has found the kernels; a part that is read again need not look for them again.
@@ -167,10 +167,8 @@ def examine(
         return blamed, {name: catalog.table(name) for name in travelling if name not in replayed}
 
     catalog.make(_PREDICTING)
-    helped = helped and catalog.is_large and catalog.table("windows").num_rows > 1
-    if helped:
-        catalog.make(kept)  # A copy keeps nothing.
-    with beside(rest) if helped else nullcontext(rest) as told:
+    several = catalog.is_large and catalog.table("windows").num_rows > 1
+    with beside(rest) if helped and several else nullcontext(rest) as told:
         predicted = with_predictions(alone, engine.claims, catalog.value("what_if"), catalog.value("idle_places"))
         blamed, tables = told()
     tables |= {name: catalog.table(name) for name in replayed}

@@ -43,8 +43,8 @@ OfSeries = Annotated[
 
 
 @contextmanager
-def run_of(place: Path, config: Config, how: How) -> Iterator[OpenRun]:
-    """What a place holds, with its events until the end of the context."""
+def run_of(place: Path, config: Config, how: How, shown: bool = True) -> Iterator[OpenRun]:
+    """What a place holds, with its events until the end of the context; `shown` says that a page of them will be made."""
     from traceanalyzer.analysis.captures import opened_run
 
     with ExitStack() as bars:
@@ -54,7 +54,7 @@ def run_of(place: Path, config: Config, how: How) -> Iterator[OpenRun]:
             return bars.enter_context(counting(what, total)) if total > 1 else lambda: None
 
         progress = bars.enter_context(reading())
-        with opened_run(place, config, replace(how, progress=progress), count) as run:
+        with opened_run(place, config, replace(how, progress=progress), count, shown) as run:
             bars.close()
             yield run
 
@@ -63,7 +63,7 @@ def read_run(place: Path, config: Config, how: How) -> Run:
     """The same without events: only small documents stay in memory."""
     from traceanalyzer.analysis.captures import Run
 
-    with run_of(place, config, how) as run:
+    with run_of(place, config, how, shown=False) as run:
         return Run(run.place, run.captures, run.result, run.recorded_ns, run.kernel_times)
 
 
