@@ -7,6 +7,7 @@ kills it. So an exit code counts only if the worker said it in so many words; an
 from __future__ import annotations
 
 import os
+import select
 import signal
 import threading
 import time
@@ -36,18 +37,23 @@ def supervise(work: Callable[[], int], tell: Callable[[str], None]) -> int:
     try:
         heard, say = os.pipe()
         life, watching = os.pipe()
+        woken, wake = os.pipe()
         worker = os.fork()
     except OSError:
         return _watched(work)
     if worker == 0:
         os.close(heard)
         os.close(watching)
+        os.close(woken)
+        os.close(wake)
         _work(work, say, life)
     os.close(say)
     os.close(life)
     stopped = _passed_on(worker)
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
-    said = os.read(heard, 1)
+    said = _word(heard, woken)
     _, status, used = os.wait4(worker, 0)
     if said:
         return said[0]
@@ -57,6 +63,17 @@ def supervise(work: Callable[[], int], tell: Callable[[str], None]) -> int:
         return 128 + number
     tell(f"error: {_end(status, used.ru_utime + used.ru_stime)}")
     return ERROR
+
+
+def _word(heard: int, woken: int) -> bytes:
+    """What the worker says, as `os.read`. A signal that comes right before this process begins to wait wakes it as well: else it would
+    be passed on when the worker has ended."""
+    either = select.poll()
+    for one in (heard, woken):
+        either.register(one, select.POLLIN)
+    while all(ready != heard for ready, _ in either.poll()):
+        os.read(woken, 1)
+    return os.read(heard, 1)
 
 
 def _work(work: Callable[[], int], say: int, life: int) -> NoReturn:
