@@ -16,9 +16,10 @@ from tests.cli.test_cli import run
 from tests.support.job_results import job_result
 from tests.support.places import FIXTURES
 from traceanalyzer.analysis import analyze, analyze_parts
-from traceanalyzer.analysis.opening import How, open_parts
+from traceanalyzer.analysis.opening import open_parts
 from traceanalyzer.analysis.parts import StoredPart
 from traceanalyzer.config import Config
+from traceanalyzer.ingest.how import How
 from traceanalyzer.ranks.waits.rank_work import extra_work
 from traceanalyzer.ranks.waits.reasons import _reason
 from traceanalyzer.ranks.waits.tables import RANK_WORK

@@ -23,8 +23,8 @@ FIXED = FIXTURES / "kineto" / "item_sync.fixed.pt.trace.json.gz"
 def baseline(tmp_path_factory) -> Path:
     from traceanalyzer.analysis.baselines import baseline_of
     from traceanalyzer.analysis.captures import opened_run
-    from traceanalyzer.analysis.opening import How
     from traceanalyzer.config import Config
+    from traceanalyzer.ingest.how import How
     from traceanalyzer.result.captures.baseline_file import baseline_bytes
 
     with opened_run(SLOW, Config(), How()) as found:

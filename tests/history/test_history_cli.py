@@ -43,9 +43,9 @@ def night(folder: Path, number: int, host_us: float) -> Path:
 def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One series, in which a step takes longer from a night on."""
     from traceanalyzer.analysis.captures import opened_run
-    from traceanalyzer.analysis.opening import How
     from traceanalyzer.config import Config
     from traceanalyzer.history.adding import labelled
+    from traceanalyzer.ingest.how import How
 
     folder = tmp_path_factory.mktemp("history")
     shelf = Shelf(folder / "history")

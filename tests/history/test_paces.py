@@ -7,11 +7,11 @@ import pytest
 
 from tests.support.places import FIXTURES
 from traceanalyzer.analysis.captures import opened_run
-from traceanalyzer.analysis.opening import How
 from traceanalyzer.config import Config
 from traceanalyzer.derive.kernels.tables import KERNEL_TIMES
 from traceanalyzer.history.adding import labelled
 from traceanalyzer.history.paces import paces_of
+from traceanalyzer.ingest.how import How
 from traceanalyzer.result.history.entry import Pace
 from traceanalyzer.result.job import Job, Parallelism, StepMatrix
 

@@ -20,10 +20,11 @@ import traceanalyzer as ta
 from tests.cli.test_cli import refused, run
 from tests.support.files import bound_socket
 from tests.support.kineto import KinetoTrace
-from traceanalyzer.analysis.opening import How, open_parts
+from traceanalyzer.analysis.opening import open_parts
 from traceanalyzer.analysis.parts import StoredPart
 from traceanalyzer.config import Config
 from traceanalyzer.errors import ChangedError, InputError
+from traceanalyzer.ingest.how import How
 from traceanalyzer.ingest.storing import ingest_to_store
 from traceanalyzer.locks import HeldError, hold_lock
 from traceanalyzer.model.stores import store as reading

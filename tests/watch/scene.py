@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.kineto import KinetoTrace
-from traceanalyzer.analysis.opening import How
 from traceanalyzer.config import Config
 from traceanalyzer.history.shelf import Shelf
+from traceanalyzer.ingest.how import How
 from traceanalyzer.result.history.entry import Entry
 from traceanalyzer.watch.notices import Notices
 from traceanalyzer.watch.outputs import Kept

@@ -14,10 +14,11 @@ import pyarrow as pa
 from traceanalyzer.analysis import ReportTables, analyze_parts
 from traceanalyzer.analysis.capturing import WORK_TABLES, capture_of
 from traceanalyzer.analysis.examine import rules_for
-from traceanalyzer.analysis.opening import How, open_parts
+from traceanalyzer.analysis.opening import open_parts
 from traceanalyzer.analysis.parts import Part
 from traceanalyzer.config import Config
 from traceanalyzer.errors import InputError
+from traceanalyzer.ingest.how import How
 from traceanalyzer.model.stores.store import is_store
 from traceanalyzer.model.trace import EPOCH_NS, Input
 from traceanalyzer.records import dataclass

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
-from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traceanalyzer.analysis.parts import MemoryPart, Part, StoredPart
 from traceanalyzer.errors import InputError
+from traceanalyzer.ingest.how import How
 from traceanalyzer.model.stores.store import Manifest, is_store, read_manifest, read_part
-from traceanalyzer.records import dataclass
 from traceanalyzer.urls import Place, local_of, shown_place
 from traceanalyzer.version import VERSION
 from traceanalyzer.workers import LOCAL, jobs_for, workers
@@ -21,29 +20,12 @@ from traceanalyzer.workers import LOCAL, jobs_for, workers
 if TYPE_CHECKING:
     from traceanalyzer.ingest.bytes.remote import RemoteFile
     from traceanalyzer.ingest.bytes.source import Source
-    from traceanalyzer.ingest.pipeline import ProgressFactory
 
 IN_MEMORY_BYTES = 64 << 20
 """Parts of a store that are smaller than this together stay in memory, where they and what is derived of them take some twenty times
 as much; larger ones are read as they are needed."""
 PACKED_BYTES = 64 << 20
 """The same of trace files, which are packed tighter than their tables in memory."""
-
-
-@dataclass(frozen=True)
-class How:
-    """How the work is done: `jobs` processes of this machine (None: as many as pay), or the workers of a Dask `scheduler`.
-
-    `store` is where tables are kept; without one they are in memory or a temporary folder. `max_bytes` replaces the limit on what one
-    file may unpack to; `progress` hears of bytes read in this process. `offsets` are what is added to the times of evidence, by file.
-    """
-
-    jobs: int | None = None
-    scheduler: str | None = None
-    store: Place | None = None
-    max_bytes: int | None = None
-    progress: ProgressFactory | None = None
-    offsets: Mapping[str, int] = field(default_factory=dict)
 
 
 @contextmanager

@@ -82,8 +82,8 @@ def analyze(
 
     Example: traceanalyzer analyze s3://bucket/run/ --store s3://bucket/run.store --scheduler tcp://host:8786
     """
-    from traceanalyzer.analysis.opening import How
     from traceanalyzer.arrow import use_little_memory
+    from traceanalyzer.ingest.how import How
     from traceanalyzer.render.formats import rendered
 
     if stacks and format_ != "text":

@@ -67,8 +67,8 @@ def save(
     Example: traceanalyzer baseline save run1.json.gz run2.json.gz run3.json.gz -o perf/baseline.json
     """
     from traceanalyzer.analysis.baselines import baseline_of
-    from traceanalyzer.analysis.opening import How
     from traceanalyzer.arrow import use_little_memory
+    from traceanalyzer.ingest.how import How
     from traceanalyzer.render.comparing.baseline_text import summary
     from traceanalyzer.result.captures.baseline_file import baseline_bytes
 

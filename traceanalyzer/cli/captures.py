@@ -14,8 +14,8 @@ from traceanalyzer.cli.common import counting, reading
 
 if TYPE_CHECKING:
     from traceanalyzer.analysis.captures import OpenRun, Run
-    from traceanalyzer.analysis.opening import How
     from traceanalyzer.config import Config
+    from traceanalyzer.ingest.how import How
 
 History = Annotated[
     Path | None,

@@ -32,9 +32,9 @@ from traceanalyzer.render.output import formats_help, output_names
 from traceanalyzer.terminal import tell
 
 if TYPE_CHECKING:
-    from traceanalyzer.analysis.opening import How
     from traceanalyzer.budgets.judge import Given
     from traceanalyzer.config import Budgets, Config
+    from traceanalyzer.ingest.how import How
     from traceanalyzer.result.captures.check import Check
 
 EPILOG = (
@@ -133,10 +133,10 @@ def check(
     Example: traceanalyzer check run1.json.gz run2.json.gz run3.json.gz --config perf/budgets.yaml --baseline perf/baseline.json
     """
     from traceanalyzer.analysis.examine import rules_for
-    from traceanalyzer.analysis.opening import How
     from traceanalyzer.arrow import use_little_memory
     from traceanalyzer.budgets.assertions import assertions
     from traceanalyzer.budgets.judge import baseline_for, judge
+    from traceanalyzer.ingest.how import How
 
     config, how = configuration(thresholds, rules, disabled), How(jobs, scheduler, None, size_limit(max_size))
     if history is not None and baseline is not None:

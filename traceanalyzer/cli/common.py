@@ -24,10 +24,10 @@ from traceanalyzer.vocabulary import levels
 
 if TYPE_CHECKING:
     from traceanalyzer.analysis import Analysis
-    from traceanalyzer.analysis.opening import How
     from traceanalyzer.analysis.parts import Part
     from traceanalyzer.config import Config
     from traceanalyzer.ingest.bytes.source import Source
+    from traceanalyzer.ingest.how import How
     from traceanalyzer.result.document import Result
 
 Inputs = Annotated[

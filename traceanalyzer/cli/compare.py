@@ -154,9 +154,9 @@ def compare(
     Example: traceanalyzer compare baseline.json run.json.gz --format markdown -o comment.md --fail-over 3% --fail-on-new high
     """
     from traceanalyzer.analysis.captures import check_different
-    from traceanalyzer.analysis.opening import How
     from traceanalyzer.arrow import use_little_memory
     from traceanalyzer.exit_codes import FAILED
+    from traceanalyzer.ingest.how import How
     from traceanalyzer.result.comparing import compare as compared
     from traceanalyzer.result.comparing.gate import gate
 

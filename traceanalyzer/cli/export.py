@@ -123,11 +123,11 @@ def export(
     Example: traceanalyzer export report.sqlite --format folded -o - | flamegraph.pl --countname ns > idle.svg
     """
     from traceanalyzer.analysis import ReportTables
-    from traceanalyzer.analysis.opening import How
     from traceanalyzer.arrow import use_little_memory
     from traceanalyzer.export.packing import packing
     from traceanalyzer.export.perfetto import Recording, write_trace
     from traceanalyzer.export.stacks import write_folded, write_speedscope
+    from traceanalyzer.ingest.how import How
     from traceanalyzer.model.trace import rank_names
     from traceanalyzer.report.timeline.selection import ranks_to_show
 

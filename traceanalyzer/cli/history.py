@@ -100,12 +100,12 @@ def add(
 
     Example: traceanalyzer history add nightly/*.store --to s3://bucket/perf --label config=8gpu-bf16
     """
-    from traceanalyzer.analysis.opening import How
     from traceanalyzer.arrow import use_little_memory
     from traceanalyzer.cli.captures import read_run
     from traceanalyzer.history.adding import labelled, moment
     from traceanalyzer.history.documents import is_document, run_of_document
     from traceanalyzer.history.shelf import Shelf
+    from traceanalyzer.ingest.how import How
 
     config, how = configuration(thresholds, rules, disabled), How(jobs, scheduler, None, size_limit(max_size))
     given = moment(time) if time else None

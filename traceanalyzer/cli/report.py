@@ -83,8 +83,8 @@ def report(
     Example: traceanalyzer report ranks/ --title "7B, 64 GPUs, run 12" --limit-mb 25
     """
     from traceanalyzer.analysis import ReportTables
-    from traceanalyzer.analysis.opening import How
     from traceanalyzer.arrow import use_little_memory
+    from traceanalyzer.ingest.how import How
     from traceanalyzer.render.formats import rendered
     from traceanalyzer.report.html import render_html
     from traceanalyzer.report.page_size import MEGABYTE

@@ -144,8 +144,8 @@ def watch(
 
     Example: traceanalyzer watch s3://bucket/traces --history s3://bucket/history --reports out --once
     """
-    from traceanalyzer.analysis.opening import How
     from traceanalyzer.history.labels import given_labels
+    from traceanalyzer.ingest.how import How
     from traceanalyzer.watch.notices import Notices
     from traceanalyzer.watch.outputs import Kept
     from traceanalyzer.watch.taking import Task

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from traceanalyzer.analysis.captures import OpenRun, opened_run
-from traceanalyzer.analysis.opening import How
 from traceanalyzer.arrow import use_little_memory
 from traceanalyzer.config import Config
 from traceanalyzer.errors import InputError, UnreachableError
 from traceanalyzer.files import replacing
 from traceanalyzer.history.adding import labelled
 from traceanalyzer.history.shelf import Shelf
+from traceanalyzer.ingest.how import How
 from traceanalyzer.records import dataclass
 from traceanalyzer.report.html import render_html
 from traceanalyzer.report.page_size import MEGABYTE
