@@ -44,6 +44,12 @@ def use_little_memory() -> None:
         sys.meta_path.remove(_NoPandas)
 
 
+def load_the_rest() -> None:
+    """Import what Arrow itself imports with the first array of numpy's, and where rows are grouped."""
+    import numpy.ma  # noqa: F401
+    import pyarrow.acero  # noqa: F401
+
+
 def _keep_freed() -> None:
     """Have the C library keep blocks that were freed for the next ones, up to `_KEPT`: work in blocks asks for the same sizes again and
     again, and a page that was given back costs as much as what is done with it."""

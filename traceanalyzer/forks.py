@@ -5,7 +5,7 @@
     with beside(work) as result:        work is done while this process goes on
         result()
 
-Only results travel, so they are small; a function may be any, and an item as large as it likes. Every command names a thread
+Only results travel, so they had better be small; a function may be any, and an item as large as it likes. Every command names a thread
 `AT_REST`, so what only copies need is imported where they are made.
 """
 

@@ -336,7 +336,7 @@ def test_a_fault_of_ours_is_one_line_and_can_be_looked_into(capsysbinary, monkey
     def broken(*_):
         raise KeyError("phase\nsecond line")
 
-    monkeypatch.setattr("traceanalyzer.ingest.storing.find_inputs", broken)
+    monkeypatch.setattr("traceanalyzer.ingest.registry.sources_behind", broken)
     message = refused(capsysbinary, "analyze", trace)
     assert "fault in traceanalyzer (KeyError" in message and "TRACEANALYZER_DEBUG=1" in message
     monkeypatch.setenv("TRACEANALYZER_DEBUG", "1")
@@ -352,7 +352,7 @@ def test_a_library_that_fails_while_it_is_stopped_is_no_fault(capsysbinary, monk
         finally:
             raise RuntimeError("cannot close what is open")
 
-    monkeypatch.setattr("traceanalyzer.ingest.storing.find_inputs", stopped)
+    monkeypatch.setattr("traceanalyzer.ingest.registry.sources_behind", stopped)
     code, out, err = run(capsysbinary, "analyze", trace)
     assert (code, out, err) == (ends, "", "error: interrupted\n" if ends == 130 else "")
 
@@ -378,7 +378,7 @@ def test_a_read_that_is_interrupted_ends_with_130(capsysbinary, monkeypatch, tra
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("traceanalyzer.ingest.storing.find_inputs", interrupted)
+    monkeypatch.setattr("traceanalyzer.ingest.registry.sources_behind", interrupted)
     assert run(capsysbinary, "analyze", trace)[0] == 130
 
 

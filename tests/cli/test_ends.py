@@ -265,7 +265,7 @@ def test_what_is_the_fault_of_the_machine_is_said_as_that(capsysbinary, monkeypa
     def broken(*_):
         raise error
 
-    monkeypatch.setattr("traceanalyzer.ingest.storing.find_inputs", broken)
+    monkeypatch.setattr("traceanalyzer.ingest.registry.sources_behind", broken)
     message = refused(capsysbinary, "analyze", trace)
     assert says in message and "please report" not in message
 

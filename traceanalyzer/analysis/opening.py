@@ -18,6 +18,7 @@ from traceanalyzer.version import VERSION
 from traceanalyzer.workers import LOCAL, jobs_for, workers
 
 if TYPE_CHECKING:
+    from traceanalyzer.ingest.ahead import Ahead
     from traceanalyzer.ingest.bytes.remote import RemoteFile
     from traceanalyzer.ingest.bytes.source import Source
 
@@ -29,8 +30,10 @@ PACKED_BYTES = 64 << 20
 
 
 @contextmanager
-def open_parts(paths: Sequence[Place], how: How) -> Iterator[tuple[list[Part], Executor | None]]:
-    """The parts, by ordinal, and what works on them; None stands for this process.
+def open_parts(
+    paths: Sequence[Place], how: How, ahead: Ahead | None = None
+) -> Iterator[tuple[list[Part], Executor | None]]:
+    """The parts, by ordinal, and what works on them; None stands for this process. `ahead` is what was found or read before.
 
     Raises InputError for what cannot be read. A store that is replaced before all is done raises ChangedError, then or later.
     """
@@ -43,7 +46,7 @@ def open_parts(paths: Sequence[Place], how: How) -> Iterator[tuple[list[Part], E
         raise InputError(
             f"--store {shown_place(how.store)}: {shown_place(stores[0])} is a store already; leave --store out"
         )
-    with _stored(stores[0], how) if stores else _read(paths, how) as found:
+    with _stored(stores[0], how) if stores else _read(paths, how, ahead) as found:
         yield found
 
 
@@ -56,11 +59,14 @@ def _stored(place: Place, how: How) -> Iterator[tuple[list[Part], Executor | Non
 
 
 @contextmanager
-def _read(paths: Sequence[Place], how: How) -> Iterator[tuple[list[Part], Executor | None]]:
+def _read(paths: Sequence[Place], how: How, ahead: Ahead | None) -> Iterator[tuple[list[Part], Executor | None]]:
+    if ahead and ahead.traces:
+        yield [MemoryPart(trace) for trace in ahead.traces()], None
+        return
     # A store is read without any of the readers.
     from traceanalyzer.ingest.storing import find_inputs, write_store
 
-    found = find_inputs(paths, how.max_bytes)
+    found = ahead.found if ahead else find_inputs(paths, how.max_bytes)
     sizes = [one.size for one in found]
     with ExitStack() as stack:
         executor = stack.enter_context(workers(jobs_for(sizes, how.jobs, how.scheduler), how.scheduler))

@@ -33,7 +33,8 @@ GIVEN = (
     "placed_evidence",
 )
 """What a catalog has of itself for a declaration's inputs: values, and the event tables that derived ones take the name of."""
-_ROOMS = ("traceanalyzer.derive", "traceanalyzer.ranks", "traceanalyzer.evidence")
+_DERIVE = "traceanalyzer.derive"
+_ROOMS = (_DERIVE, "traceanalyzer.ranks", "traceanalyzer.evidence")
 _RENAMED = ("gpu_ops", "health")
 """Event tables that are read as derived: with what is known only when all of them are there."""
 
@@ -75,6 +76,13 @@ def function_of(path: str) -> Callable[..., Any]:
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"a declaration of a table names {path}, which cannot be had: {error}") from error
     return function
+
+
+def load_functions() -> None:
+    """Import what makes the tables of one rank's trace, for who has time before there is one."""
+    for one in declared().values():
+        if one.made_by.startswith(f"{_DERIVE}."):
+            function_of(one.made_by)
 
 
 @cache

@@ -84,7 +84,6 @@ def analyze(
     """
     from traceanalyzer.arrow import use_little_memory
     from traceanalyzer.ingest.how import How
-    from traceanalyzer.render.formats import rendered
 
     if stacks and format_ != "text":
         raise InputError("--stacks: shows paths as text; leave --format out, or use export --format folded for scripts")
@@ -94,6 +93,8 @@ def analyze(
     how = How(jobs, scheduler, checked.store(store), limit, offsets=offsets_of(offset))
     use_little_memory()
     with analysis_of(inputs, config, how) as (parts, found):
+        from traceanalyzer.render.formats import rendered
+
         result = found.result
         names = [name for name, _ in outputs]
         contents = rendered(result, found.tables, names, fail_on, redact, found.sections)

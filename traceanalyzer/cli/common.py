@@ -244,14 +244,16 @@ def configuration(
     from dataclasses import replace
 
     from traceanalyzer.config import find_config
-    from traceanalyzer.engine.rules.overrides import parse_overrides
     from traceanalyzer.garbage import keep_what_is_there
 
     keep_what_is_there()
     config = find_config(_here())
     params = {rule: dict(values) for rule, values in config.params.items()}
-    for rule, values in parse_overrides(thresholds or []).items():
-        params.setdefault(rule, {}).update(values)
+    if thresholds:
+        from traceanalyzer.engine.rules.overrides import parse_overrides
+
+        for rule, values in parse_overrides(thresholds).items():
+            params.setdefault(rule, {}).update(values)
     disable = {**config.disable, **dict.fromkeys(disabled or [], "by --disable")}
     return replace(config, params=params, rules=(*config.rules, *(rules or [])), disable=disable)
 
@@ -302,6 +304,17 @@ def _stdout() -> Iterator[IO[bytes]]:
             sys.stdout.buffer.flush()
     except ChangedError as error:
         raise InputError(f"{error}; what is on standard output is not whole") from error
+
+
+def _load(shown: bool) -> None:
+    """What judging a trace, and showing it, would load on the way: there is time for that while the trace is being read."""
+    from traceanalyzer.arrow import load_the_rest
+    from traceanalyzer.catalog.declarations import load_functions
+
+    load_the_rest()
+    load_functions()
+    if shown:
+        import traceanalyzer.report.html  # noqa: F401
 
 
 def exit_code(result: Result, fail_on: Severity | None) -> int:
@@ -361,17 +374,25 @@ def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
 def analysis_of(
     inputs: list[Path], config: Config, how: How, shown: bool = False
 ) -> Iterator[tuple[Sequence[Part], Analysis]]:
-    """The parts of a job and what was found in them; `shown` where a report of them is made."""
-    from traceanalyzer.analysis import analyze_parts
-    from traceanalyzer.analysis.examine import rules_for
-    from traceanalyzer.analysis.opening import open_parts
-    from traceanalyzer.garbage import keep_what_is_there
+    """The parts of a job and what was found in them; `shown` where a report of them is made.
 
-    rules_for(config)  # What does not fit is said before anything is read.
-    keep_what_is_there()
+    What is imported before, the reading of a small trace waits for; what is imported here, it does not.
+    """
+    from traceanalyzer.ingest.ahead import read_ahead
+
     with ExitStack() as stack:
-        with reading() as progress:
-            parts, executor = stack.enter_context(open_parts(inputs, replace(how, progress=progress)))
+        with read_ahead(inputs, how) as ahead:
+            from traceanalyzer.analysis import analyze_parts
+            from traceanalyzer.analysis.examine import rules_for
+            from traceanalyzer.analysis.opening import open_parts
+            from traceanalyzer.garbage import keep_what_is_there
+
+            rules_for(config)  # What does not fit is said before anything is read.
+            if ahead:
+                _load(shown)
+            keep_what_is_there()
+            with reading() as progress:
+                parts, executor = stack.enter_context(open_parts(inputs, replace(how, progress=progress), ahead))
         bars = stack.enter_context(ExitStack())
 
         def count(what: str) -> Callable[[], None]:

@@ -82,13 +82,8 @@ def report(
 
     Example: traceanalyzer report ranks/ --title "7B, 64 GPUs, run 12" --limit-mb 25
     """
-    from traceanalyzer.analysis import ReportTables
     from traceanalyzer.arrow import use_little_memory
     from traceanalyzer.ingest.how import How
-    from traceanalyzer.render.formats import rendered
-    from traceanalyzer.report.html import render_html
-    from traceanalyzer.report.page_size import MEGABYTE
-    from traceanalyzer.report.timeline.selection import ranks_to_show
 
     if open_ and str(output) == "-":
         raise InputError("--open: standard output cannot be shown in a browser; name a file with -o")
@@ -98,6 +93,12 @@ def report(
     how = How(jobs, scheduler, outputs.store(store), limit, offsets=offsets_of(offset))
     use_little_memory()
     with analysis_of(inputs, config, how, shown=True) as (parts, found):
+        from traceanalyzer.analysis import ReportTables
+        from traceanalyzer.render.formats import rendered
+        from traceanalyzer.report.html import render_html
+        from traceanalyzer.report.page_size import MEGABYTE
+        from traceanalyzer.report.timeline.selection import ranks_to_show
+
         result = found.result
         shown = [parts[at] for at in ranks_to_show(result, RANKS_SHOWN)]
         tables = ReportTables(shown, config, found.tables)
