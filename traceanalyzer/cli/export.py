@@ -122,14 +122,8 @@ def export(
 
     Example: traceanalyzer export report.sqlite --format folded -o - | flamegraph.pl --countname ns > idle.svg
     """
-    from traceanalyzer.analysis import ReportTables
     from traceanalyzer.arrow import use_little_memory
-    from traceanalyzer.export.packing import packing
-    from traceanalyzer.export.perfetto import Recording, write_trace
-    from traceanalyzer.export.stacks import write_folded, write_speedscope
     from traceanalyzer.ingest.how import How
-    from traceanalyzer.model.trace import rank_names
-    from traceanalyzer.report.timeline.selection import ranks_to_show
 
     if tree and target is Target.PERFETTO:
         raise InputError("--tree: chooses flame graphs; name their format too: --format speedscope or --format folded")
@@ -139,6 +133,13 @@ def export(
     place, how = outputs.file(output), How(jobs, scheduler, outputs.store(store), limit)
     use_little_memory()
     with analysis_of(inputs, config, how) as (parts, found), ExitStack() as stack:
+        from traceanalyzer.analysis import ReportTables
+        from traceanalyzer.export.packing import packing
+        from traceanalyzer.export.perfetto import Recording, write_trace
+        from traceanalyzer.export.stacks import write_folded, write_speedscope
+        from traceanalyzer.model.trace import rank_names
+        from traceanalyzer.report.timeline.selection import ranks_to_show
+
         named = rank_names([part.input for part in parts])
         recordings = [
             Recording(
