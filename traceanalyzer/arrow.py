@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_TRIM_THRESHOLD, _MMAP_MAX = -1, -4
 """The numbers of these options in glibc's malloc.h."""
 _KEPT = 32 << 20
-"""The most that glibc takes for the second."""
+"""What of freed memory at its end the C library keeps."""
 _ENOUGH = 256 << 20
 """Giving back less than that costs more, in pages that are made anew for the next step, than it is worth."""
 
@@ -51,11 +51,11 @@ def load_the_rest() -> None:
 
 
 def _keep_freed() -> None:
-    """Have the C library keep blocks that were freed for the next ones, up to `_KEPT`: work in blocks asks for the same sizes again and
-    again, and a page that was given back costs as much as what is done with it."""
+    """Have the C library keep what was freed for the next block, large ones included, which it would map anew each time: work in blocks
+    asks for the same sizes again and again, and a page that was given back costs as much as what is done with it."""
     mallopt = _of_glibc("mallopt")
     if mallopt is not None:
-        for option, value in ((_TRIM_THRESHOLD, _KEPT), (_MMAP_THRESHOLD, _KEPT)):
+        for option, value in ((_TRIM_THRESHOLD, _KEPT), (_MMAP_MAX, 0)):
             mallopt(option, value)
 
 
