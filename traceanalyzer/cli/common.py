@@ -387,8 +387,8 @@ def analysis_of(
             from traceanalyzer.analysis.opening import open_parts
             from traceanalyzer.garbage import keep_what_is_there
 
-            rules_for(config)  # What does not fit is said before anything is read.
-            if ahead:
+            rules_for(config)  # What does not fit is said before anything is waited for.
+            if ahead and ahead.traces:
                 _load(shown)
             keep_what_is_there()
             with reading() as progress:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SMALL_BYTES = 32 << 20
 """A file up to this size is a small one."""
 PACKED = 16
-"""How many times as large a packed file is when it is unpacked: more than nearly all, so that none of those takes long."""
+"""About how many times as large a packed file is when it is unpacked."""
 
 
 @dataclass(frozen=True)
