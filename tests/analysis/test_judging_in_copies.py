@@ -62,8 +62,9 @@ def test_the_same_as_alone(
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The derived tables that this process made; every trace passes for a large one."""
+    """The derived tables that this process made; every trace passes for a large one, and is read by this process."""
     monkeypatch.setattr("traceanalyzer.catalog.catalog._LARGE", 0)
+    monkeypatch.setattr("traceanalyzer.ingest.ahead.cpus", lambda: 1)
     for module in ("traceanalyzer.analysis", "traceanalyzer.analysis.report_tables"):
         monkeypatch.setattr(f"{module}.cpus", lambda: 2)
     return tables_made(monkeypatch)
