@@ -33,7 +33,10 @@ class ChangedError(InputError):
 
 
 class ConfigError(TraceAnalyzerError):
-    """A rule file, parameter or configuration value that is wrong."""
+    """A rule file, parameter or configuration value that is wrong. What is told of it may have several lines, the message has one."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.splitlines()))
 
 
 class WorkerError(TraceAnalyzerError):

@@ -88,4 +88,4 @@ def _rules(entry: Entry, rules: Collection[str]) -> Iterable[str]:
 
 
 def _wrong(entry: Entry, what: str) -> ConfigError:
-    return ConfigError(f"{entry.place}: '{' '.join(entry.text.split())}': {what}")
+    return ConfigError(f"{entry.place}: '{entry.text}': {what}")

@@ -39,8 +39,8 @@ def baseline_for(assertions: Sequence[Assertion], baseline: Path | None, is_hist
         return None
     if baseline is None:
         raise ConfigError(
-            f"{needs.place}: '{' '.join(needs.text.split())}': there is no baseline; name one with --baseline, or as `baseline` "
-            "beside the budgets. `traceanalyzer baseline save TRACE -o baseline.json` makes one"
+            f"{needs.place}: '{needs.text}': there is no baseline; name one with --baseline, or as `baseline` beside the budgets. "
+            "`traceanalyzer baseline save TRACE -o baseline.json` makes one"
         )
     if not is_history and url_of(baseline) is None and not baseline.exists():
         raise ConfigError(
