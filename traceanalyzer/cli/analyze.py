@@ -26,7 +26,6 @@ from traceanalyzer.cli.common import (
     Scheduler,
     Store,
     Thresholds,
-    analysis_of,
     begins_again,
     configuration,
     exit_code,
@@ -34,6 +33,7 @@ from traceanalyzer.cli.common import (
     size_limit,
     write,
 )
+from traceanalyzer.cli.judging import analysis_of
 from traceanalyzer.cli.outputs import Also, Outputs
 from traceanalyzer.errors import InputError
 from traceanalyzer.render.output import output_names

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from functools import wraps
 from math import isnan
@@ -23,11 +22,8 @@ from traceanalyzer.terminal import line, tell
 from traceanalyzer.vocabulary import levels
 
 if TYPE_CHECKING:
-    from traceanalyzer.analysis import Analysis
-    from traceanalyzer.analysis.parts import Part
     from traceanalyzer.config import Config
     from traceanalyzer.ingest.bytes.source import Source
-    from traceanalyzer.ingest.how import How
     from traceanalyzer.result.document import Result
 
 Inputs = Annotated[
@@ -306,17 +302,6 @@ def _stdout() -> Iterator[IO[bytes]]:
         raise InputError(f"{error}; what is on standard output is not whole") from error
 
 
-def _load(shown: bool) -> None:
-    """What judging a trace, and showing it, would load on the way: there is time for that while the trace is being read."""
-    from traceanalyzer.arrow import load_the_rest
-    from traceanalyzer.catalog.declarations import load_functions
-
-    load_the_rest()
-    load_functions()
-    if shown:
-        import traceanalyzer.report.html  # noqa: F401
-
-
 def exit_code(result: Result, fail_on: Severity | None) -> int:
     """What the command line ends with, see `result.gate.exit_code`."""
     from traceanalyzer.result import gate
@@ -368,37 +353,3 @@ def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
             bar.refresh()
 
         yield done
-
-
-@contextmanager
-def analysis_of(
-    inputs: list[Path], config: Config, how: How, shown: bool = False
-) -> Iterator[tuple[Sequence[Part], Analysis]]:
-    """The parts of a job and what was found in them; `shown` where a report of them is made.
-
-    What is imported before, the reading of a small trace waits for; what is imported here, it does not.
-    """
-    from traceanalyzer.ingest.ahead import read_ahead
-
-    with ExitStack() as stack:
-        with read_ahead(inputs, how) as ahead:
-            from traceanalyzer.analysis import analyze_parts
-            from traceanalyzer.analysis.examine import rules_for
-            from traceanalyzer.analysis.opening import open_parts
-            from traceanalyzer.garbage import keep_what_is_there
-
-            rules_for(config)  # What does not fit is said before anything is waited for.
-            if ahead and ahead.traces:
-                _load(shown)
-            keep_what_is_there()
-            with reading() as progress:
-                parts, executor = stack.enter_context(open_parts(inputs, replace(how, progress=progress), ahead))
-        bars = stack.enter_context(ExitStack())
-
-        def count(what: str) -> Callable[[], None]:
-            bars.close()
-            return bars.enter_context(counting(what, len(parts))) if len(parts) > 1 else lambda: None
-
-        found = analyze_parts(parts, config, executor, count, offsets=how.offsets, shown=shown, processes=how.jobs)
-        bars.close()
-        yield found.parts, found

@@ -22,13 +22,13 @@ from traceanalyzer.cli.common import (
     Scheduler,
     Store,
     Thresholds,
-    analysis_of,
     begins_again,
     configuration,
     exit_code,
     output_file,
     size_limit,
 )
+from traceanalyzer.cli.judging import analysis_of
 from traceanalyzer.cli.outputs import Outputs
 from traceanalyzer.errors import InputError
 from traceanalyzer.terminal import tell

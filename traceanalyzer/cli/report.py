@@ -22,7 +22,6 @@ from traceanalyzer.cli.common import (
     Scheduler,
     Store,
     Thresholds,
-    analysis_of,
     begins_again,
     configuration,
     exit_code,
@@ -31,6 +30,7 @@ from traceanalyzer.cli.common import (
     size_limit,
     write,
 )
+from traceanalyzer.cli.judging import analysis_of
 from traceanalyzer.cli.outputs import Also, Outputs
 from traceanalyzer.errors import InputError
 from traceanalyzer.render.output import output_names
