@@ -76,21 +76,23 @@ def passing(
 ) -> Flags:
     """As `where`, for a column as `codes` or `short_codes` gives it. Each value is tested once, and only those that `rows` use."""
     if rows is None:
-        told = np.array([value is not None and test(value) for value in values], bool)
+        some = [code for code, value in enumerate(values) if value is not None and test(value)]
     else:
         used = np.zeros(len(values), bool)
         used[index[rows]] = True
-        told = np.array([u and v is not None and test(v) for u, v in zip(used.tolist(), values, strict=True)], bool)
+        some = [code for code in np.flatnonzero(used).tolist() if (value := values[code]) is not None and test(value)]
     if len(index) and index.strides == (0,):
-        return np.full(len(index), told[index[0]])
-    some = np.flatnonzero(told)
+        return np.full(len(index), index[0] in some)
     found = np.zeros(len(index), bool)
-    for first in range(0, len(index) if len(some) else 0, _AT_ONCE):
+    if len(some) > _FEW:
+        told = np.zeros(len(values), bool)
+        told[some] = True
+    for first in range(0, len(index) if some else 0, _AT_ONCE):
         near, own = index[first : first + _AT_ONCE], found[first : first + _AT_ONCE]
         if len(some) > _FEW:
             own[:] = told.take(near)
         else:  # Comparing is much quicker than looking up.
-            for code in some.tolist():
+            for code in some:
                 own |= near == code
     return found
 

@@ -72,12 +72,15 @@ def extra_copies(operators: Operators) -> Found:
     start, end, gpu = operators.start, operators.end, operators.gpu
     at = operators.outermost(operators.where(MOVE))
     at = at[gpu.inbound(start[at], end[at]) > 0]
+    if not len(at):
+        return Found(at, at, at, at, [])
+    makes_one = (operators.role == CREATE) | (operators.role == ZERO)
     maker, reach = np.full(len(at), -1, np.int64), np.full(len(at), -1, np.int64)
     for back in range(1, _DEEPEST + 1):
         before = np.maximum(at - back, 0)
         # What makes the tensor is a sibling that has in it whatever else lies before the move.
         sibling = (operators.parent[before] == operators.parent[at]) & (end[before] >= reach)
-        makes = np.isin(operators.role[before], (CREATE, ZERO)) & sibling & (end[before] <= start[at]) & (at >= back)
+        makes = makes_one[before] & sibling & (end[before] <= start[at]) & (at >= back)
         maker = np.where(makes, before, maker)
         reach = np.maximum(reach, end[before])
     made = maker >= 0

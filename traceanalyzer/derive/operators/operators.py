@@ -70,9 +70,9 @@ class Operators:
         self.parent = callers.outside_frames(self.row)
         self._ranges = (callers.start[rows], callers.end[rows], role)
 
-    def where(self, *roles: int) -> Array:
-        """Positions of the operators with one of these roles."""
-        return np.flatnonzero(np.isin(self.role, roles))
+    def where(self, role: int) -> Array:
+        """Positions of the operators with this role."""
+        return np.flatnonzero(self.role == role)
 
     def ranges(self, role: int) -> tuple[Array, Array]:
         """Start and end of the outermost ranges of any kind with this role."""

@@ -222,6 +222,7 @@ DERIVED = (
         _NO_TIMERS,
         small=True,
         label="{label}: {median}",
+        empty_without="deepspeed_times",
     ),
     Derived(
         "deepspeed_step_times",
@@ -230,6 +231,7 @@ DERIVED = (
         STEPS,
         _NO_TIMERS,
         small=True,
+        empty_without="deepspeed_times",
     ),
     Derived(
         "deepspeed_module_costs",

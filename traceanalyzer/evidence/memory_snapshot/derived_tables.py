@@ -266,6 +266,7 @@ DERIVED = (
         NO_SNAPSHOT,
         small=True,
         label="{peak_allocated} in use",
+        empty_without=NO_SNAPSHOT.table,
     ),
     Derived(
         "snapshot_owners",
@@ -275,6 +276,7 @@ DERIVED = (
         NO_SNAPSHOT,
         small=True,
         label="{peak_bytes} of the peak[, {what}]: {place}",
+        empty_without=NO_SNAPSHOT.table,
     ),
     Derived(
         "snapshot_moments",
@@ -284,6 +286,7 @@ DERIVED = (
         NO_SNAPSHOT,
         small=True,
         label="{bytes}: {places}",
+        empty_without=NO_SNAPSHOT.table,
     ),
     Derived(
         "snapshot_ooms",
@@ -293,6 +296,7 @@ DERIVED = (
         NO_SNAPSHOT,
         small=True,
         label="out of memory: {asked} asked for at {place}",
+        empty_without=NO_SNAPSHOT.table,
     ),
     Derived(
         "snapshot_traffic",
@@ -302,6 +306,7 @@ DERIVED = (
         NO_SNAPSHOT,
         small=True,
         label="{calls} calls to the driver: {place}",
+        empty_without=NO_SNAPSHOT.table,
     ),
     Derived(
         "memory_gaps",
@@ -319,6 +324,7 @@ DERIVED = (
         SNAPSHOT_LEVELS,
         small=True,
         internal=True,
+        empty_without=NO_SNAPSHOT.table,
     ),
     Derived(
         "snapshot_lanes",
@@ -327,6 +333,7 @@ DERIVED = (
         SNAPSHOT_LANES,
         small=True,
         internal=True,
+        empty_without=NO_SNAPSHOT.table,
     ),
     Derived(
         "snapshot_steps",
@@ -335,6 +342,7 @@ DERIVED = (
         SNAPSHOT_STEPS,
         small=True,
         internal=True,
+        empty_without=NO_SNAPSHOT.table,
     ),
     Derived(
         "snapshot_paths",
@@ -343,6 +351,7 @@ DERIVED = (
         SNAPSHOT_PATHS,
         small=True,
         internal=True,
+        empty_without=NO_SNAPSHOT.table,
     ),
     Derived(
         "device_memory",

@@ -156,7 +156,8 @@ def read_table(content: bytes, schema: pa.Schema, use_threads: bool) -> pa.Table
 
 
 def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    return table.cast(pa.schema([schema.field(f.name) if f.name in schema.names else f for f in table.schema]))
+    wanted = pa.schema([schema.field(f.name) if f.name in schema.names else f for f in table.schema])
+    return table if table.schema.equals(wanted) else table.cast(wanted)
 
 
 def _untyped(content: bytes) -> pq.FileMetaData:
