@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -168,6 +169,33 @@ def test_a_signal_that_came_before_anybody_listened_is_heard(name, code):
     script = f"{early}\nfrom traceanalyzer.cli import app\napp.main = lambda: time.sleep(60)\napp.run()"
     done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True, text=True, timeout=60)
     assert done.returncode == code and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_signal_that_comes_where_errors_are_dropped_is_heard(name, code):
+    """Python goes on after what is raised in `__del__`, and only tells of it."""
+    script = f"""
+        import os, signal, sys, time
+        from traceanalyzer.cli.process.supervision import supervise
+        class Held:
+            def __del__(self):
+                os.kill(os.getpid(), signal.{name})
+                time.sleep(0.1)
+        def work():
+            try:
+                Held()
+                time.sleep(30)
+            finally:
+                print("cleaned up", flush=True)
+        begin = time.monotonic()
+        code = supervise(work, print)
+        assert time.monotonic() - begin < 20
+        sys.exit(code)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (code, "cleaned up\n", "")
 
 
 @linux

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -21,6 +22,8 @@ from traceanalyzer.forks import AT_REST, STOPS
 
 # Who asks a second time after so long gets what they ask for. Ctrl-C comes twice at once: from the terminal and from the watcher.
 _PATIENCE_S = 1.0
+# A stop that was lost comes again so soon.
+_AGAIN_S = 0.01
 # As long may a worker that nobody watches any more take to clean up.
 _LAST_WORDS_S = 10.0
 _MEMORY = "most likely because memory ran out; use a machine with more, or record fewer steps"
@@ -90,17 +93,25 @@ def _work(work: Callable[[], int], say: int, life: int) -> NoReturn:
 
 def _watched(work: Callable[[], int]) -> int:
     """`work`, which hears of the first signal to stop and of no other: it cleans up then."""
-    stopping = False
+    stops: list[BaseException] = []
 
     def stop(number: int, _: FrameType | None) -> None:
-        nonlocal stopping
-        if stopping:
-            return
-        stopping = True
-        if number == signal.SIGINT:
-            raise KeyboardInterrupt
-        raise SystemExit(128 + number)
+        if not stops:
+            stops.append(KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number))
+            raise stops[0]
 
+    def again(*_: object) -> None:
+        raise stops[0]
+
+    def dropped(lost: sys.UnraisableHookArgs) -> None:
+        """Python goes on after what is raised in `__del__`, say. A stop that came there comes again after that."""
+        if lost.exc_value in stops and hasattr(signal, "setitimer"):
+            signal.signal(signal.SIGALRM, again)
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+        else:
+            sys.__unraisablehook__(lost)
+
+    sys.unraisablehook = dropped
     _handle(stop)
     try:
         if hasattr(signal, "pthread_sigmask"):
