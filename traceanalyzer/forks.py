@@ -5,6 +5,9 @@
     with beside(work) as result:        work is done while this process goes on
         result()
 
+    with shared(function, items, copies) as results:        both: this process goes on, and then takes part
+        results()
+
 Only results travel, so they had better be small; a function may be any, and an item as large as it likes. Every command names a thread
 `AT_REST`, so what only copies need is imported where they are made.
 """
@@ -16,9 +19,10 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import cache, partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from itertools import chain
 from typing import IO, Generic, NoReturn, TypeVar
 
 Item = TypeVar("Item")
@@ -51,13 +55,20 @@ def in_forks(
     What a copy does not bring is done here: it was killed, there was none to have, or the function failed there. Raises what the
     function raises.
     """
-    work = _Work(function, items, done)
-    if processes > 1 and 1 < len(items) <= MOST and may_fork():
-        work.share(min(processes, len(items)))
-    for at in range(len(items)):
-        if at not in work.found:
-            work.do(at)
-    return [work.found[at] for at in range(len(items))]
+    with shared(function, items, min(processes, len(items)) - 1) as results:
+        return results(done)
+
+
+@contextmanager
+def shared(function: Callable[[Item], Out], items: Sequence[Item], copies: int) -> Iterator[Callable[..., list[Out]]]:
+    """The same, begun by so many copies of this process, if there are any to have: each has an item of its own to begin with. This one
+    goes on, and takes part when it asks for the results; it may say what is to be called for each.
+
+    Nobody goes on with them after the end of the context.
+    """
+    work = _Work(function, items)
+    with work.in_copies(min(copies, len(items)) if len(items) <= MOST and may_fork() else 0):
+        yield work.results
 
 
 @contextmanager
@@ -66,65 +77,61 @@ def beside(work: Callable[[], Out]) -> Iterator[Callable[[], Out]]:
 
     What the copy does not bring is done here, when it is asked for. Nobody goes on with it after the end of the context.
     """
-    copy: _Copy[Out] | None = None
-
-    @cache
-    def result() -> Out:
-        brought = copy.brought() if copy else ()
-        return brought[0] if brought else work()
-
-    try:
-        if may_fork():
-            with _undisturbed(), suppress(OSError):
-                copy = _Copy(work)
-        yield result
-    finally:
-        if copy:
-            copy.end()
+    with shared(lambda _: work(), [None], 1) as results:
+        yield lambda: results()[0]
 
 
 class _Work(Generic[Item, Out]):
     """What is to be done, and the results so far, by number."""
 
-    def __init__(self, function: Callable[[Item], Out], items: Sequence[Item], done: Callable[[], None]) -> None:
+    def __init__(self, function: Callable[[Item], Out], items: Sequence[Item]) -> None:
         self._function, self._items = function, items
-        self._done: Callable[[], object] = done
+        self._done: Callable[[], object] = lambda: None
         self._told = 0
-        self.found: dict[int, Out] = {}
+        self._found: dict[int, Out] = {}
+        self._copies: list[_Copy[dict[int, Out]]] = []
 
-    def do(self, at: int) -> None:
-        self.found[at] = self._function(self._items[at])
-        self._tell(1)
+    @contextmanager
+    def in_copies(self, count: int) -> Iterator[None]:
+        """So many copies begin, and end with the context at the latest."""
+        with ExitStack() as stack:
+            with _undisturbed(), suppress(OSError):  # no more processes, or no more pipes, to be had
+                if count > 0:
+                    self._left = stack.enter_context(_numbers(range(count, len(self._items))))
+                    self._heard, said = (stack.enter_context(end) for end in _pipe())
+                    os.set_blocking(self._heard.fileno(), False)
+                for at in range(count):
+                    self._copies.append(_Copy(partial(self._of_copy, at, said)))
+                    stack.callback(self._copies[-1].end)
+            yield
 
-    def share(self, processes: int) -> None:
-        """Do it in several processes."""
-        left, heard, said = _numbers(len(self._items)), *_pipe()
-        with left, heard, said:
-            os.set_blocking(heard.fileno(), False)
-            copies: list[_Copy[dict[int, Out]]] = []
-            own = partial(self.of_copy, left, said)
-            try:
-                with _undisturbed(), suppress(OSError):  # no more processes, or no more pipes, to be had
-                    for _ in range(processes - 1):
-                        copies.append(_Copy(own))
-                for at in _taken(left):
-                    self.do(at)
-                    self._tell(len(heard.read(MOST) or b""))
-                for copy in copies:
-                    for brought in copy.brought():
-                        self.found |= brought
-                self._tell(len(self.found) - self._told)
-            finally:
-                for copy in copies:
-                    copy.end()
+    def results(self, done: Callable[[], None] = lambda: None) -> list[Out]:
+        self._done = done
+        if self._copies:
+            for at in _taken(self._left):
+                self._do(at)
+                self._tell(len(self._heard.read(MOST) or b""))
+            for copy in self._copies:
+                for brought in copy.brought():
+                    self._found |= brought
+            self._copies = []
+            self._tell(len(self._found) - self._told)
+        for at in range(len(self._items)):
+            if at not in self._found:
+                self._do(at)
+        return [self._found[at] for at in range(len(self._items))]
 
-    def of_copy(self, left: IO[bytes], each: IO[bytes]) -> dict[int, Out]:
+    def _of_copy(self, first: int, each: IO[bytes]) -> dict[int, Out]:
         """What a copy does, and brings: as far as it comes."""
         self._done = lambda: each.write(b".")
         with suppress(Exception):
-            for at in _taken(left):
-                self.do(at)
-        return self.found
+            for at in chain([first], _taken(self._left)):
+                self._do(at)
+        return self._found
+
+    def _do(self, at: int) -> None:
+        self._found[at] = self._function(self._items[at])
+        self._tell(1)
 
     def _tell(self, count: int) -> None:
         """So many more are done; those of a copy that was killed are told once, though they are done again."""
@@ -138,11 +145,11 @@ def _pipe() -> tuple[IO[bytes], IO[bytes]]:
     return os.fdopen(take, "rb", buffering=0), os.fdopen(give, "wb", buffering=0)
 
 
-def _numbers(count: int) -> IO[bytes]:
-    """The numbers below this one, of which each reader takes others."""
+def _numbers(numbers: Iterable[int]) -> IO[bytes]:
+    """These numbers, of which each reader takes others."""
     left, all_of_them = _pipe()
     with all_of_them:
-        all_of_them.write(b"".join(at.to_bytes(_BYTES, "little") for at in range(count)))
+        all_of_them.write(b"".join(at.to_bytes(_BYTES, "little") for at in numbers))
     return left
 
 

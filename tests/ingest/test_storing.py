@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import os
 import shutil
+import signal
+import sys
 from pathlib import Path
 
 import fsspec
@@ -14,11 +17,12 @@ from tests.cli.test_cli import run
 from tests.model.test_store import contents
 from tests.support.kineto import KinetoTrace
 from tests.support.places import FIXTURES
+from traceanalyzer import forks
 from traceanalyzer.errors import InputError
-from traceanalyzer.ingest import storing
+from traceanalyzer.ingest import ahead, storing
 from traceanalyzer.ingest.pipeline import read_file
 from traceanalyzer.ingest.rows import external_sort
-from traceanalyzer.ingest.storing import ingest_to_store
+from traceanalyzer.ingest.storing import find_inputs, ingest_to_store, write_store
 from traceanalyzer.model.stores.store import is_store, read_manifest, read_rank, read_store
 from traceanalyzer.urls import url_of
 from traceanalyzer.workers import workers
@@ -58,6 +62,41 @@ def test_any_number_of_workers_gives_the_same_bytes(tmp_path, ranks):
         ingest_to_store([ranks], tmp_path / "two", "test", executor=executor)
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["one", "ranks", "two"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is forked")
+@pytest.mark.parametrize("killed", [False, True])
+def test_copies_of_the_process_give_the_same_bytes(tmp_path, ranks, killed, monkeypatch):
+    """Also where they are killed on the way: then their files are read here."""
+    here, names = os.getpid(), []
+
+    def reads(source, *args):
+        if os.getpid() == here:
+            names.append(source.path.name)
+        elif killed:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return read_file(source, *args)
+
+    ingest_to_store([ranks], tmp_path / "one", "test")
+    monkeypatch.setattr(storing, "read_file", reads)
+    monkeypatch.setattr(forks, "may_fork", lambda: True)
+    done: list[None] = []
+    write_store(find_inputs([ranks]), tmp_path / "two", "test", None, None, lambda: done.append(None), processes=3)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two") and len(done) == 4
+    assert len(names) == 4 if killed else len(names) <= 2
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["one", "ranks", "two"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is forked")
+@pytest.mark.parametrize(("jobs", "copies"), [([], 3), (["--jobs", 2], 1), (["--jobs", 1], 0)])
+def test_small_files_are_ingested_by_copies(tmp_path, ranks, jobs, copies, monkeypatch, capsysbinary):
+    made, fork = [], os.fork
+    monkeypatch.setattr(os, "fork", lambda: (made.append(None), fork())[1])
+    monkeypatch.setattr("traceanalyzer.workers.cpus", lambda: 4)
+    for module in (ahead, forks):
+        monkeypatch.setattr(module, "may_fork", lambda: True)
+    assert run(capsysbinary, "ingest", ranks, "-o", tmp_path / "s", *jobs)[0] == 0
+    assert len(made) == copies
 
 
 @pytest.mark.parametrize("run_rows", [1 << 15, 50], ids=["in memory", "from files"])

@@ -20,8 +20,9 @@ import traceanalyzer as ta
 from tests.cli.test_cli import refused, run
 from tests.support.files import bound_socket
 from tests.support.kineto import KinetoTrace
+from traceanalyzer.analysis import opening
 from traceanalyzer.analysis.opening import open_parts
-from traceanalyzer.analysis.parts import StoredPart
+from traceanalyzer.analysis.parts import MemoryPart, StoredPart
 from traceanalyzer.config import Config
 from traceanalyzer.errors import ChangedError, InputError
 from traceanalyzer.ingest.how import How
@@ -190,8 +191,17 @@ def test_a_store_that_is_replaced_again_and_again_is_one_line(capsysbinary, two,
         assert "was replaced while it was read; give the command again" in err.splitlines()[-1]
 
 
-def test_all_parts_are_of_one_store(two):
+@pytest.mark.parametrize("jobs", [None, 1, 2])
+def test_a_small_store_is_read_at_once(two, jobs, monkeypatch):
+    """Copies of the process judge what it has in memory; other processes would have to read it first."""
+    monkeypatch.setattr(opening, "may_fork", lambda: True)
+    with open_parts([two / "a"], How(jobs=jobs)) as (parts, executor):
+        assert executor is None and all(isinstance(part, MemoryPart) for part in parts)
+
+
+def test_all_parts_are_of_one_store(two, monkeypatch):
     """Also those that are read later, by other processes."""
+    monkeypatch.setattr(opening, "may_fork", lambda: False)
     with open_parts([two / "a"], How(jobs=2)) as (parts, _):
         assert all(isinstance(part, StoredPart) for part in parts)
         parts[0].catalog(Config())

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from traceanalyzer.analysis.parts import MemoryPart, Part, StoredPart
 from traceanalyzer.errors import InputError
+from traceanalyzer.forks import may_fork
+from traceanalyzer.ingest.ahead import are_few, readers, reading
 from traceanalyzer.ingest.how import How
 from traceanalyzer.model.stores.store import Manifest, is_store, read_manifest, read_part
 from traceanalyzer.urls import Place, local_of, shown_place
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
 IN_MEMORY_BYTES = 64 << 20
 """Parts of a store that are smaller than this together stay in memory, where they and what is derived of them take some twenty times
 as much; larger ones are read as they are needed."""
-PACKED_BYTES = 64 << 20
-"""The same of trace files, which are packed tighter than their tables in memory."""
 
 
 @contextmanager
@@ -54,28 +54,32 @@ def open_parts(
 def _stored(place: Place, how: How) -> Iterator[tuple[list[Part], Executor | None]]:
     manifest = read_manifest(place)
     sizes = [sum(table.bytes for table in part.tables.values()) for part in manifest.parts]
-    with workers(jobs_for(sizes, how.jobs, how.scheduler), how.scheduler) as executor:
-        yield _parts(place, manifest, executor, sum(sizes) < IN_MEMORY_BYTES), executor
+    small = sum(sizes) < IN_MEMORY_BYTES
+    jobs = jobs_for(sizes, how.jobs, how.scheduler)
+    with workers(1 if small and how.scheduler is None and may_fork() else jobs, how.scheduler) as executor:
+        yield _parts(place, manifest, executor, small), executor
 
 
 @contextmanager
 def _read(paths: Sequence[Place], how: How, ahead: Ahead | None) -> Iterator[tuple[list[Part], Executor | None]]:
     if ahead and ahead.traces:
-        yield [MemoryPart(trace) for trace in ahead.traces()], None
+        yield [MemoryPart(trace) for trace in ahead.traces(how.done)], None
         return
     # A store is read without any of the readers.
     from traceanalyzer.ingest.storing import find_inputs, write_store
 
     found = ahead.found if ahead else find_inputs(paths, how.max_bytes)
     sizes = [one.size for one in found]
+    sources = _local(found) if how.store is None and how.scheduler is None else []
+    jobs = jobs_for(sizes, how.jobs, how.scheduler)
+    # Copies of this process work on what it has in memory, which other processes would have to read first.
+    if sources and (len(sources) == 1 or (are_few(sources) and (jobs == 1 or may_fork()))):
+        with reading(sources, readers(sources, how.jobs), how.progress) as traces:
+            parts: list[Part] = [MemoryPart(trace) for trace in traces()]
+        yield parts, None
+        return
     with ExitStack() as stack:
-        executor = stack.enter_context(workers(jobs_for(sizes, how.jobs, how.scheduler), how.scheduler))
-        sources = _local(found)
-        if sources and how.store is None and executor is None and (len(found) == 1 or sum(sizes) < PACKED_BYTES):
-            from traceanalyzer.ingest.pipeline import ingest_each
-
-            yield [MemoryPart(trace) for trace in ingest_each(sources, how.progress)], None
-            return
+        executor = stack.enter_context(workers(jobs, how.scheduler))
         place = how.store
         if place is None:
             if how.scheduler not in (None, LOCAL):

@@ -6,9 +6,10 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
-from functools import wraps
+from functools import partial, wraps
 from math import isnan
 from pathlib import Path
+from time import monotonic
 from typing import IO, TYPE_CHECKING, Annotated, ParamSpec
 
 import typer
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from traceanalyzer.config import Config
     from traceanalyzer.ingest.bytes.source import Source
     from traceanalyzer.result.document import Result
+
+_REFRESH_S = 0.1
 
 Inputs = Annotated[
     list[Path],
@@ -129,7 +132,7 @@ Jobs = Annotated[
         metavar="N",
         min=1,
         help="Read files, and judge ranks, in so many processes.",
-        show_default="one a CPU and a file; to read them, only where they are large enough to pay for it",
+        show_default="one a CPU and a file, where that pays",
     ),
 ]
 Scheduler = Annotated[
@@ -316,7 +319,15 @@ def reading() -> Iterator[Callable[[Source], Callable[[int], None]] | None]:
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TaskID,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
 
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -325,11 +336,19 @@ def reading() -> Iterator[Callable[[Source], Callable[[int], None]] | None]:
         TransferSpeedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    # Without a thread of its own: beside one this process makes no copies of itself (`forks`).
+    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
+        shown = 0.0
+
+        def advance(task: TaskID, count: int) -> None:
+            nonlocal shown
+            bar.advance(task, count)
+            if monotonic() - shown >= _REFRESH_S:
+                bar.refresh()
+                shown = monotonic()
 
         def start(source: Source) -> Callable[[int], None]:
-            task = bar.add_task(line(source.path.name), total=source.size)
-            return lambda count: bar.advance(task, count)
+            return partial(advance, bar.add_task(line(source.path.name), total=source.size))
 
         yield start
 

@@ -38,6 +38,7 @@ def ingest(
     Example: traceanalyzer ingest s3://bucket/run/ -o s3://bucket/run.store --scheduler tcp://host:8786
     """
     from traceanalyzer.arrow import use_little_memory
+    from traceanalyzer.ingest.ahead import readers
     from traceanalyzer.ingest.storing import find_inputs, write_store
     from traceanalyzer.urls import shown_place
     from traceanalyzer.version import VERSION
@@ -47,12 +48,14 @@ def ingest(
     limit = size_limit(max_size)
     use_little_memory()
     found = find_inputs(inputs, limit)
-    jobs = jobs_for((one.size for one in found), jobs, scheduler)
+    copies = readers(found, jobs) if scheduler is None else 1
+    jobs = jobs_for((one.size for one in found), jobs, scheduler) if copies == 1 else 1
     with ExitStack() as stack:
         executor = stack.enter_context(workers(jobs, scheduler))
-        progress = stack.enter_context(reading()) if executor is None else None
-        done = stack.enter_context(counting("files", len(found))) if executor is not None else None
-        stored = write_store(found, place, VERSION, progress, executor, done)
+        alone = executor is None and copies == 1
+        progress = stack.enter_context(reading()) if alone else None
+        done = None if alone else stack.enter_context(counting("files", len(found)))
+        stored = write_store(found, place, VERSION, progress, executor, done, copies)
     files = "1 file" if stored.files == 1 else f"{stored.files} files"
     there = f" ({stored.there_already} of them were there already)" if stored.there_already else ""
     tell(f"{shown_place(output)}: {stored.rows:,} rows from {files}{there}")

@@ -1,4 +1,4 @@
-"""From what the user names to what was found in it, with progress; what is loaded, is loaded while a small trace is being read."""
+"""From what the user names to what was found in it, with progress; what is loaded, is loaded while small traces are being read."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from traceanalyzer.analysis import Analysis
     from traceanalyzer.analysis.parts import Part
     from traceanalyzer.config import Config
+    from traceanalyzer.ingest.ahead import Ahead
     from traceanalyzer.ingest.how import How
 
 
@@ -23,7 +24,7 @@ def analysis_of(
 ) -> Iterator[tuple[Sequence[Part], Analysis]]:
     """The parts of a job and what was found in them; `shown` where a report of them is made.
 
-    What is imported before, the reading of a small trace waits for; what is imported here, it does not.
+    What is imported before, the reading of small traces waits for; what is imported here, it does not.
     """
     from traceanalyzer.ingest.ahead import read_ahead
 
@@ -38,8 +39,8 @@ def analysis_of(
             if ahead and ahead.traces:
                 _load(shown)
             keep_what_is_there()
-            with reading() as progress:
-                parts, executor = stack.enter_context(open_parts(inputs, replace(how, progress=progress), ahead))
+            with _heard(how, ahead) as heard:
+                parts, executor = stack.enter_context(open_parts(inputs, heard, ahead))
         bars = stack.enter_context(ExitStack())
 
         def count(what: str) -> Callable[[], None]:
@@ -49,6 +50,17 @@ def analysis_of(
         found = analyze_parts(parts, config, executor, count, offsets=how.offsets, shown=shown, processes=how.jobs)
         bars.close()
         yield found.parts, found
+
+
+@contextmanager
+def _heard(how: How, ahead: Ahead | None) -> Iterator[How]:
+    """With what hears of files that several processes read, or else of bytes that this one reads."""
+    if ahead and ahead.traces and len(ahead.found) > 1:
+        with counting("reading files", len(ahead.found)) as done:
+            yield replace(how, done=done)
+    else:
+        with reading() as progress:
+            yield replace(how, progress=progress)
 
 
 def _load(shown: bool) -> None:

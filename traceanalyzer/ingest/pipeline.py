@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
@@ -12,14 +12,15 @@ from threading import Event
 import pyarrow as pa
 
 from traceanalyzer.columns.frames import concatenated
+from traceanalyzer.columns.lean import repeated
 from traceanalyzer.columns.spill import spilled
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import FileFacts
 from traceanalyzer.ingest.registry import find_sources, kind_of, registry
-from traceanalyzer.ingest.rows.collector import Blocks, Collector, replace_column
+from traceanalyzer.ingest.rows.collector import Collector, replace_column
 from traceanalyzer.ingest.rows.ranks import identify_all, input_of
 from traceanalyzer.model.table_specs import table_specs
-from traceanalyzer.model.trace import Input, Trace
+from traceanalyzer.model.trace import Trace
 from traceanalyzer.records import dataclass
 
 ProgressFactory = Callable[[Source], Callable[[int], None]]
@@ -46,55 +47,56 @@ def ingest_sources(sources: Sequence[Source], progress: ProgressFactory | None =
 
 def ingest_each(sources: Sequence[Source], progress: ProgressFactory | None = None) -> list[Trace]:
     """The same, each file as a trace of its own, by rank."""
-    with tempfile.TemporaryDirectory(prefix="traceanalyzer-") as scratch:
-        files = _read(sources, Path(scratch), progress)
-        return [
-            Trace((file.input,), {name: _stacked(name, list(blocks)) for name, blocks in file.tables()})
-            for file in files
-        ]
+    for source in sources:
+        kind_of(source)
+    with tempfile.TemporaryDirectory(prefix="traceanalyzer-") as scratch, hashed(sources) as digests:
+        return numbered(
+            sources, [read_tables(one, Path(scratch) / str(at), progress) for at, one in enumerate(sources)], digests
+        )
 
 
 @dataclass(frozen=True)
-class _File:
-    """One file that was read: what it is, and its rows."""
+class FileTables:
+    """What was read of one file: its format, what it says of itself, and its tables, whose `rank` is null."""
 
-    input: Input
+    format: str
     facts: FileFacts
-    collector: Collector
-
-    def tables(self) -> Iterator[tuple[str, Blocks]]:
-        """As of the collector, with the rank in place."""
-        for name, blocks in self.collector.tables(self.facts):
-            yield name, (_with_rank(block, self.input.ordinal) for block in blocks)
+    tables: dict[str, pa.Table]
 
 
-def _read(sources: Sequence[Source], scratch: Path, progress: ProgressFactory | None) -> list[_File]:
-    """Read the files, each with a folder of its own in `scratch`; return them by rank."""
-    for source in sources:
-        kind_of(source)
-    read: list[tuple[str, FileFacts, Collector]] = []
-    digests: dict[Path, Future[str]] = {}
-    # Hashing does not hold the interpreter: it runs beside the reading.
+def read_tables(source: Source, folder: Path, progress: ProgressFactory | None = None) -> FileTables:
+    """Read one file, with `folder`, which is not there yet, for what is needed meanwhile. Raises InputError for what cannot be read."""
+    folder.mkdir()
+    format_, facts, collector = read_file(source, folder, progress)
+    return FileTables(format_, facts, {name: _stacked(name, list(blocks)) for name, blocks in collector.tables(facts)})
+
+
+Digests = Callable[[Source], str]
+"""The SHA-256 of a source's file."""
+
+
+@contextmanager
+def hashed(sources: Sequence[Source]) -> Iterator[Digests]:
+    """Hash the files. That does not hold the interpreter: it runs beside the reading."""
     with ThreadPoolExecutor(1) as beside, set_on_failure() as stop:
-        for source in sources:
-            if source.origin not in digests:  # All members of an archive have its digest.
-                digests[source.origin] = beside.submit(source.sha256, stop)
-        for number, source in enumerate(sources):
-            folder = scratch / str(number)
-            folder.mkdir()
-            read.append(read_file(source, folder, progress))
-    facts = [fact for _, fact, _ in read]
-    files = []
-    names = [name for name, _, _ in read]
+        # All members of an archive have its digest.
+        first = {source.origin: source for source in sources}
+        digests = {origin: beside.submit(source.sha256, stop) for origin, source in first.items()}
+        yield lambda source: digests[source.origin].result()
+
+
+def numbered(sources: Sequence[Source], read: Sequence[FileTables], digests: Digests) -> list[Trace]:
+    """The traces by rank, which takes all files to tell. Of several copies of a file one is kept."""
+    names = [one.format for one in read]
     roles = [registry().named(name).role for name in names]
-    for number, identity in enumerate(identify_all(sources, names, roles, facts)):
-        source, (format_, fact, collector) = sources[number], read[number]
+    identities = identify_all(sources, names, roles, [one.facts for one in read])
+    traces = []
+    for source, one, role, identity in zip(sources, read, roles, identities, strict=True):
         if identity.kept:
-            sha256 = digests[source.origin].result()
-            files.append(_File(input_of(source, format_, fact, identity, sha256, roles[number]), fact, collector))
-        else:
-            collector.close()
-    return sorted(files, key=lambda file: file.input.ordinal)
+            given = input_of(source, one.format, one.facts, identity, digests(source), role)
+            tables = {name: _with_rank(table, given.ordinal) for name, table in one.tables.items()}
+            traces.append(Trace((given,), tables))
+    return sorted(traces, key=lambda trace: trace.inputs[0].ordinal)
 
 
 def read_file(source: Source, folder: Path, progress: ProgressFactory | None) -> tuple[str, FileFacts, Collector]:
@@ -131,4 +133,6 @@ def _stacked(name: str, blocks: list[pa.Table]) -> pa.Table:
 
 
 def _with_rank(table: pa.Table, ordinal: int) -> pa.Table:
-    return replace_column(table, "rank", pa.repeat(pa.scalar(ordinal, pa.int32()), table.num_rows))
+    if not table.num_rows:
+        return table
+    return replace_column(table, "rank", repeated(pa.array([ordinal], pa.int32()), table.num_rows))

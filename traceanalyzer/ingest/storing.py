@@ -80,8 +80,10 @@ def write_store(
     progress: ProgressFactory | None = None,
     executor: Executor | None = None,
     done: Callable[[], None] | None = None,
+    processes: int = 1,
 ) -> Stored:
-    """Read what `find_inputs` found into a store, each file by one of the executor's workers, without one by this process.
+    """Read what `find_inputs` found into a store, each file by one of the executor's workers, without one by this process, or by so
+    many `processes`: copies of this one help.
 
     `done` is called after each file; `progress` hears of the bytes that this process reads. What an earlier run read, finished or not,
     is not read again while the file has the same content. A file that cannot be read does not keep the others from being read.
@@ -90,7 +92,7 @@ def write_store(
     """
     shelf = writer_for(folder)
     with shelf.held():
-        outcomes = _outcomes(inputs, shelf, tool_version, progress, executor, done)
+        outcomes = _outcomes(inputs, shelf, tool_version, progress, executor, done, processes)
         made = [one for outcome in outcomes for one in outcome.made]
         if failures := [outcome.failure for outcome in outcomes if outcome.failure]:
             kind = UnreachableError if any(outcome.may_pass for outcome in outcomes) else InputError
@@ -153,6 +155,7 @@ def _outcomes(
     progress: ProgressFactory | None,
     executor: Executor | None,
     done: Callable[[], None] | None,
+    processes: int,
 ) -> list[_Outcome]:
     """What became of each input, in their order."""
     members = Counter(one.origin for one in inputs if isinstance(one, Source))
@@ -174,7 +177,7 @@ def _outcomes(
     far_tasks = [task for task, here in zip(tasks, near, strict=True) if not here]
     near_tasks = [task for task, here in zip(tasks, near, strict=True) if here]
     far = iter(map_parts(executor, _make, far_tasks, done, lambda task: _name(task.input)))
-    own = iter(map_parts(None, lambda task: _make(task, progress), near_tasks, done))
+    own = iter(map_parts(None, lambda task: _make(task, progress), near_tasks, done, processes=processes))
     return [next(own) if here else next(far) for here in near]
 
 
