@@ -55,8 +55,9 @@ def _stored(place: Place, how: How) -> Iterator[tuple[list[Part], Executor | Non
     manifest = read_manifest(place)
     sizes = [sum(table.bytes for table in part.tables.values()) for part in manifest.parts]
     small = sum(sizes) < IN_MEMORY_BYTES
-    jobs = jobs_for(sizes, how.jobs, how.scheduler)
-    with workers(1 if small and how.scheduler is None and may_fork() else jobs, how.scheduler) as executor:
+    # Copies of this process work on what it has in memory, which other processes would have to read first.
+    copies = small and how.scheduler is None and may_fork()
+    with workers(1 if copies else jobs_for(sizes, how.jobs, how.scheduler), how.scheduler) as executor:
         yield _parts(place, manifest, executor, small), executor
 
 
@@ -72,7 +73,7 @@ def _read(paths: Sequence[Place], how: How, ahead: Ahead | None) -> Iterator[tup
     sizes = [one.size for one in found]
     sources = _local(found) if how.store is None and how.scheduler is None else []
     jobs = jobs_for(sizes, how.jobs, how.scheduler)
-    # Copies of this process work on what it has in memory, which other processes would have to read first.
+    # As in `_stored`, of files that are few.
     if sources and (len(sources) == 1 or (are_few(sources) and (jobs == 1 or may_fork()))):
         with reading(sources, readers(sources, how.jobs), how.progress) as traces:
             parts: list[Part] = [MemoryPart(trace) for trace in traces()]

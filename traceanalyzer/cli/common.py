@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from traceanalyzer.ingest.bytes.source import Source
     from traceanalyzer.result.document import Result
 
+# So often a bar is drawn again.
 _REFRESH_S = 0.1
 
 Inputs = Annotated[

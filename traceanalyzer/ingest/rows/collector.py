@@ -114,11 +114,6 @@ class Collector:
         before, first = self._health.get((code, severity, message), (0, None))
         self._health[code, severity, message] = (before + count, first if first is not None else example)
 
-    def close(self) -> None:
-        """Let go of what was added, for a file that is left out."""
-        self._held.clear()
-        self._beside.shutdown(cancel_futures=True)
-
     def tables(self, facts: FileFacts) -> Iterator[tuple[str, Blocks]]:
         """Every table by name, in blocks of sorted rows whose `rank` is null. Each has to be used up before the next is asked for.
 
