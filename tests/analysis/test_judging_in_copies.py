@@ -1,4 +1,4 @@
-"""Ranks in memory are judged by copies of the process, one a CPU: the same bytes as in one process alone."""
+"""Ranks in memory are read and judged by copies of the process, one a CPU: the same bytes as in one process alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from tests.analysis.test_shared_gpus import EPOCH, MS, export
 from tests.cli.test_cli import run
 from tests.support.catalogs import tables_made
 from tests.support.places import FIXTURES
-from traceanalyzer import forks
+from traceanalyzer import forks, workers
+from traceanalyzer.analysis import opening
+from traceanalyzer.ingest import ahead
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is forked")
 
@@ -28,8 +30,10 @@ def copies(monkeypatch: pytest.MonkeyPatch) -> list[None]:
         return fork()
 
     monkeypatch.setattr(os, "fork", counted)
-    monkeypatch.setattr(forks, "may_fork", lambda: True)
-    monkeypatch.setattr("traceanalyzer.workers.cpus", lambda: 4)
+    for module in (forks, ahead, opening):
+        monkeypatch.setattr(module, "may_fork", lambda: True)
+    for module in (workers, ahead):
+        monkeypatch.setattr(module, "cpus", lambda: 4)
     return made
 
 
@@ -57,7 +61,8 @@ def test_the_same_as_alone(
     alone = made("--jobs", 1)
     assert not copies
     assert made() == alone
-    assert len(copies) == (3 if job == "straggler" else 1)
+    # They are read by some, and judged by others.
+    assert len(copies) == 2 * (3 if job == "straggler" else 1)
 
 
 @pytest.fixture
