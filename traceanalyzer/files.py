@@ -64,19 +64,23 @@ def open_regular(path: Path, links: bool = True, pipes: bool = False) -> IO[byte
     flags = 0 if links else getattr(os, "O_NOFOLLOW", 0)
     for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"):
         flags |= getattr(os, name, 0)
-    file = os.open(path, os.O_RDONLY | flags)
-    try:
-        kind = os.fstat(file).st_mode
-        if stat.S_ISDIR(kind):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if stat.S_ISFIFO(kind) and pipes:
-            os.set_blocking(file, True)
-        elif not stat.S_ISREG(kind):
-            raise OSError("it is no regular file")
-        return os.fdopen(file, "rb")
-    except BaseException:
-        os.close(file)
-        raise
+
+    def opened(name: str, _: int) -> int:
+        file = os.open(name, os.O_RDONLY | flags)
+        try:
+            kind = os.fstat(file).st_mode
+            if stat.S_ISDIR(kind):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+            if stat.S_ISFIFO(kind) and pipes:
+                os.set_blocking(file, True)
+            elif not stat.S_ISREG(kind):
+                raise OSError("it is no regular file")
+        except BaseException:
+            os.close(file)
+            raise
+        return file
+
+    return open(path, "rb", opener=opened)
 
 
 @contextmanager

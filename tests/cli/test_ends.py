@@ -122,6 +122,13 @@ def worker(body: str, **more) -> subprocess.Popen:
             2,
             "a library ended",
         ),
+        (
+            "from traceanalyzer.cli.process.failures import exit_of\nfrom traceanalyzer.errors import InputError\n"
+            "def stopped():\n    try:\n        sys.exit(143)\n    finally:\n        raise InputError('cannot be written')\n"
+            "sys.exit(exit_of(stopped))",
+            143,
+            "",
+        ),
         ("sys.exit(1)", 1, ""),
         ("sys.exit(3)", 3, ""),
         ("raise KeyboardInterrupt", 130, "error: interrupted"),

@@ -37,15 +37,15 @@ def exit_of(command: Callable[[], int]) -> int:
 
 
 def _told(error: BaseException) -> int:
-    if isinstance(error, TraceAnalyzerError):
-        message, code = str(error), error.exit_code
-    elif isinstance(stop := _stop_behind(error), SystemExit):
+    if isinstance(stop := _stop_behind(error), SystemExit):
         # Our own ends are numbers, and FAILED is not among them here: a library that ends the program so has failed.
         if isinstance(stop.code, int) and stop.code != FAILED:
             return stop.code
         message, code = f"a library ended the program ({stop.code})", ERROR
     elif stop is not None:
         message, code = "interrupted", INTERRUPTED
+    elif isinstance(error, TraceAnalyzerError):
+        message, code = str(error), error.exit_code
     else:
         if os.environ.get(DEBUG):
             import traceback
@@ -57,7 +57,7 @@ def _told(error: BaseException) -> int:
 
 
 def _stop_behind(error: BaseException | None) -> BaseException | None:
-    """The interrupt during which an error came up: a library that is stopped halfway may fail to clean up."""
+    """The interrupt during which an error came up: what is stopped halfway may fail to clean up."""
     while error is not None and not isinstance(error, KeyboardInterrupt | SystemExit):
         error = error.__context__
     return error
